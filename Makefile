@@ -1,0 +1,50 @@
+# The one flag set that everything is built, tested and run with (make env prints it). A changed
+# flag compiles OpenGL again, which takes minutes.
+TAGS     := migrated_fynedo,x11
+GOFLAGS  := -tags=$(TAGS) -trimpath -buildvcs=false
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+export GOFLAGS
+
+# Everything but main and app/window, which alone need OpenGL.
+PACKAGES = $(shell go list ./... | grep -v -e '^velo$$' -e '/app/window')
+
+.PHONY: all build run test bench env setup e2e screenshots vet clean
+
+all: build
+
+env:
+	@echo 'export GOFLAGS="$(GOFLAGS)"'
+
+setup:
+	@./scripts/setup build
+
+build: setup
+	@mkdir -p build
+	go build -ldflags '-X velo/app.version=$(VERSION)' -o build/velo .
+
+# With a display: the window. Without: the same job headless, against the built-in endpoint.
+run: build
+	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname -s)" != Linux ]; then exec ./build/velo; else \
+		echo "There is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set), so no window can open."; \
+		echo "The same job runs without one, against the built-in scripted endpoint:"; \
+		./build/velo bench quick --out build/report --format pdf,png,md,csv,json && ls -1 build/report; fi
+
+test: build
+	@./scripts/setup test
+	go vet $(PACKAGES)
+	VELO_BINARY=$(CURDIR)/build/velo go test -race $(PACKAGES)
+	./scripts/e2e build/velo
+
+e2e: build
+	@./scripts/setup test
+	./scripts/e2e build/velo
+
+bench: build
+	VELO_BINARY=$(CURDIR)/build/velo ./scripts/bench
+
+screenshots: build
+	@./scripts/setup test
+	./scripts/screenshots build/velo docs/screenshots
+
+clean:
+	rm -rf build

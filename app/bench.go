@@ -1,0 +1,372 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"velo/bench"
+	"velo/bench/measure"
+	"velo/bench/report"
+	"velo/bench/runner"
+	"velo/bench/suite"
+	"velo/store"
+	"velo/store/handoff"
+	"velo/ui/console"
+)
+
+// benchFlags are the flags of `velo bench`.
+type benchFlags struct {
+	endpoint, model, keyEnv string
+	workers, repeat, warmup int
+	seed                    int64
+	out                     string
+	formats                 []string
+	slo                     []string
+	json                    bool
+	prefix, failure         string
+	continuous, http2       bool
+	thinkTags               bool
+	timeout                 bench.Timeout
+}
+
+func benchCommand() *cobra.Command {
+	f := benchFlags{timeout: defaultTimeout}
+	cmd := &cobra.Command{
+		Use:   "bench SUITE…",
+		Short: "Runs suites against an endpoint and reports",
+		Long: "Runs suites (built-in IDs or files) against an endpoint and prints a table. Without --endpoint the\n" +
+			"built-in scripted endpoint is measured, which is not a real model.\n\n" +
+			"Exit code: 0 all well, 1 a run failed, 2 wrong usage, 3 an SLO was missed, 130 stopped (what there is, is kept).",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("bench needs a suite: an ID or a file. The built-in ones are %s", strings.Join(builtInSuites(), ", "))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runBench(cmd, args, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.endpoint, "endpoint", "", "base `URL` of the endpoint, with or without /v1 (default: the built-in scripted one)")
+	fl.StringVar(&f.model, "model", "", "model `ID` (default: the first that the endpoint lists)")
+	fl.StringVar(&f.keyEnv, "api-key-env", "", "`NAME` of the environment variable that holds the API key")
+	fl.IntVar(&f.workers, "workers", 1, "concurrent streams")
+	fl.IntVar(&f.repeat, "repeat", 1, "repetitions of the whole suite; from 3 on, intervals between runs are shown")
+	fl.Int64Var(&f.seed, "seed", 1, "of fills, salts and order")
+	fl.StringVar(&f.out, "out", "", "`DIR` for the report's files (default with --format: the current one)")
+	fl.StringSliceVar(&f.formats, "format", nil, "report `FORMATS`: "+strings.Join(formatIDs(), ", "))
+	fl.StringArrayVar(&f.slo, "slo", nil, "objective, `NAME[_pQ]=VALUE`, repeatable: ttft_p95=200ms, rate=20, error_rate=1%. NAME is ttft, ttfo, itl, tpot, e2e, rate, goodput or error_rate; without _pQ each request must meet it")
+	fl.BoolVar(&f.json, "json", false, "print one JSON line a session instead of the table")
+	fl.StringVar(&f.prefix, "prefix", bench.PrefixSalted, "how prompts begin: salted (no prefix cache can help) or shared")
+	fl.StringVar(&f.failure, "on-failure", bench.FailureContinue, "what a failed request does: stop, skip (the rest of its step) or continue")
+	fl.IntVar(&f.warmup, "warmup", -1, "warm-up requests before each step; -1 = as many as workers")
+	fl.BoolVar(&f.continuous, "continuous-usage", false, "ask for usage in every chunk (vLLM and SGLang give exact counts then)")
+	fl.BoolVar(&f.http2, "http2", false, "use HTTP/2 (stamps are then taken in the program, not in the kernel)")
+	fl.BoolVar(&f.thinkTags, "think-tags", false, "split inline <think>…</think> off the answer")
+	fl.DurationVar(&f.timeout.Connect, "timeout-connect", f.timeout.Connect, "limit for connecting; 0 = none")
+	fl.DurationVar(&f.timeout.FirstByte, "timeout-first-byte", f.timeout.FirstByte, "limit until the first byte; 0 = none")
+	fl.DurationVar(&f.timeout.Idle, "timeout-idle", f.timeout.Idle, "limit between two reads; 0 = none")
+	fl.DurationVar(&f.timeout.Total, "timeout-total", f.timeout.Total, "limit for a whole request; 0 = none")
+	return cmd
+}
+
+func builtInSuites() []string {
+	var ids []string
+	for _, s := range suite.BuiltIn() {
+		ids = append(ids, strings.TrimPrefix(s.ID, "prebuilt-"))
+	}
+	return ids
+}
+
+func formatIDs() []string {
+	var ids []string
+	for _, f := range report.Formats() {
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
+
+// plan checks everything that can be wrong before the first request.
+func (f *benchFlags) plan(args []string) (suites []*suite.Suite, slo []bench.SLO, key string, err error) {
+	for _, a := range args {
+		s, err := suite.Find(a)
+		if err != nil {
+			return nil, nil, "", exit{exitUsage, err.Error()}
+		}
+		suites = append(suites, s)
+	}
+	for _, text := range f.slo {
+		o, err := measure.ParseSLO(text)
+		if err != nil {
+			return nil, nil, "", exit{exitUsage, err.Error()}
+		}
+		slo = append(slo, o)
+	}
+	if f.formats, err = checkFormats(f.formats); err != nil {
+		return nil, nil, "", err
+	}
+	if f.workers < 1 || f.repeat < 1 {
+		return nil, nil, "", usage("--workers and --repeat start at 1")
+	}
+	if f.prefix != bench.PrefixSalted && f.prefix != bench.PrefixShared {
+		return nil, nil, "", usage("--prefix is salted or shared, not %q", f.prefix)
+	}
+	if !slices.Contains([]string{bench.FailureStop, bench.FailureSkip, bench.FailureContinue}, f.failure) {
+		return nil, nil, "", usage("--on-failure is stop, skip or continue, not %q", f.failure)
+	}
+	if f.keyEnv != "" {
+		if key = os.Getenv(f.keyEnv); key == "" {
+			return nil, nil, "", usage("--api-key-env names %s, which is not set", f.keyEnv)
+		}
+	}
+	return suites, slo, key, nil
+}
+
+func checkFormats(formats []string) ([]string, error) {
+	var out []string
+	for _, id := range formats {
+		id = strings.ToLower(strings.TrimSpace(id))
+		if !slices.Contains(formatIDs(), id) {
+			return nil, usage("there is no format %q; there are %s", id, strings.Join(formatIDs(), ", "))
+		}
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+func runBench(cmd *cobra.Command, args []string, f benchFlags) error {
+	suites, slo, key, err := f.plan(args)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	endpoint := console.Endpoint{ID: "command-line", URL: f.endpoint, ThinkTags: f.thinkTags}
+	if f.endpoint == "" {
+		var own scripted
+		defer own.stop()
+		url, err := own.start(ctx)
+		if err != nil {
+			return exit{exitFailed, err.Error()}
+		}
+		endpoint = console.Endpoint{ID: builtInID, Name: builtInName, URL: url, BuiltIn: true}
+	}
+	keeper, err := openKeeper(store.DefaultDir())
+	if err != nil {
+		return exit{exitFailed, err.Error()}
+	}
+	defer keeper.close()
+
+	code, said := exitOK, ""
+	for _, s := range suites {
+		m := &measurement{
+			endpoint: endpoint, key: key, model: f.model, suite: s, workers: f.workers, repeat: f.repeat,
+			seed: f.seed, prefix: f.prefix, failure: f.failure, warmup: f.warmup, continuous: f.continuous,
+			http2: f.http2, timeout: f.timeout, slo: slo, drawing: bench.DrawingNone,
+		}
+		result, err := benchOne(ctx, cmd, m, keeper, f)
+		if err != nil {
+			return exit{exitFailed, err.Error()}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return exit{exitStopped, "stopped; what was measured is kept"}
+		case result.state == bench.Broken || result.failed:
+			code, said = exitFailed, result.reason
+		case result.missed && code == exitOK:
+			code = exitSLO
+		}
+	}
+	if code != exitOK {
+		return exit{code, said}
+	}
+	return nil
+}
+
+// benchResult is how one suite ended.
+type benchResult struct {
+	state, reason  string
+	failed, missed bool
+}
+
+func benchOne(ctx context.Context, cmd *cobra.Command, m *measurement, keeper *keeper, f benchFlags) (benchResult, error) {
+	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	rec := &recording{open: keeper.record}
+	bar := newProgress(errs, m)
+	outcome, err := m.run(ctx, bench.StartClock(), rec, bar.show)
+	bar.end()
+	id := rec.session()
+	if id == "" {
+		if err == nil {
+			err = errors.New("the run left nothing behind")
+		}
+		return benchResult{}, err
+	}
+	if err != nil {
+		fmt.Fprintln(errs, "velo: "+err.Error())
+	}
+	session, loadErr := keeper.session(id)
+	if loadErr != nil {
+		return benchResult{}, loadErr
+	}
+	r := report.New(session, report.Options{})
+	keeper.finish(id, r)
+	var files []string
+	if len(f.formats) > 0 || f.out != "" {
+		formats := f.formats
+		if len(formats) == 0 {
+			formats = []string{"pdf", "json"}
+		}
+		dir := f.out
+		if dir == "" {
+			dir = "."
+		}
+		if files, err = report.Export(dir, r, formats); err != nil {
+			return benchResult{}, err
+		}
+	}
+	if f.json {
+		if err := printJSON(out, r, files); err != nil {
+			return benchResult{}, err
+		}
+	} else {
+		printTable(out, r, files)
+	}
+	res := benchResult{state: outcome.State, reason: outcome.Reason}
+	if r.Run.OK == 0 && ctx.Err() == nil {
+		res.failed = true
+		if res.reason == "" {
+			res.reason = "no request succeeded" + lastError(r.Run)
+		}
+	}
+	for _, o := range r.Run.Objectives {
+		if o.Result != "met" {
+			res.missed = true
+		}
+	}
+	return res, nil
+}
+
+func lastError(r *measure.Run) string {
+	for i := len(r.Requests) - 1; i >= 0; i-- {
+		if e := r.Requests[i].Error; e != "" {
+			return ": " + e
+		}
+	}
+	return ""
+}
+
+// keeper keeps the sessions of the command line: in the store, or, while another process holds it,
+// in session files that are handed over to that process or taken in at its next start.
+type keeper struct {
+	dir   string
+	store *store.Store
+	inbox string
+	files map[string]string // session ID → file, while the store is held
+}
+
+func openKeeper(dir string) (*keeper, error) {
+	st, err := store.Open(dir, store.Options{})
+	if err == nil {
+		return &keeper{dir: dir, store: st}, nil
+	}
+	if !errors.Is(err, store.ErrBusy) {
+		return nil, err
+	}
+	inbox := store.InboxDir(dir)
+	if err := os.MkdirAll(inbox, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the folder for sessions to be taken in: %w", err)
+	}
+	return &keeper{dir: dir, inbox: inbox, files: map[string]string{}}, nil
+}
+
+func (k *keeper) record(h *bench.Header) (recorder, error) {
+	if k.store != nil {
+		return k.store.Record(h)
+	}
+	path := filepath.Join(k.inbox, h.ID+".velo")
+	k.files[h.ID] = path
+	return store.Create(path, h)
+}
+
+func (k *keeper) session(id string) (*bench.Session, error) {
+	if k.store != nil {
+		return k.store.Session(id)
+	}
+	return store.ReadFile(k.files[id])
+}
+
+// finish notes the headline numbers, or hands the session over.
+func (k *keeper) finish(id string, r *report.Report) {
+	if k.store != nil {
+		_ = k.store.SetSummaryMetrics(id, headline(r.Run))
+		return
+	}
+	// Where nobody takes it, it stays in the inbox until the next start.
+	_, _ = handoff.Send(k.dir, handoff.Message{Session: k.files[id]})
+}
+
+func (k *keeper) close() {
+	if k.store != nil {
+		_ = k.store.Close()
+	}
+}
+
+// progress shows a run on a terminal, and nothing elsewhere.
+type progress struct {
+	bar  *progressbar.ProgressBar
+	last time.Time
+}
+
+func newProgress(w io.Writer, m *measurement) *progress {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return &progress{}
+	}
+	return &progress{bar: progressbar.NewOptions(1, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(24),
+		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription(m.suite.Title))}
+}
+
+func (p *progress) show(s runner.Progress) {
+	// A redraw costs the measuring process time: four a second are enough.
+	if p.bar == nil || time.Since(p.last) < 250*time.Millisecond {
+		return
+	}
+	p.last = time.Now()
+	if s.Total > 0 && s.Total != p.bar.GetMax() {
+		p.bar.ChangeMax(s.Total)
+	}
+	title := s.Title
+	if title == "" {
+		title = s.Section
+	}
+	p.bar.Describe(title)
+	_ = p.bar.Set(min(s.Done, s.Total))
+}
+
+func (p *progress) end() {
+	if p.bar != nil {
+		_ = p.bar.Finish()
+	}
+}
+
+// printJSON prints a session as one line of JSON, without its raw events.
+func printJSON(w io.Writer, r *report.Report, files []string) error {
+	line := struct {
+		report.Summary
+		Files []string `json:"files,omitempty"`
+	}{report.Summarize(r), files}
+	return json.NewEncoder(w).Encode(line)
+}

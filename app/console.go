@@ -1,0 +1,546 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"velo/bench"
+	"velo/bench/client"
+	"velo/bench/measure"
+	"velo/bench/report"
+	"velo/bench/suite"
+	"velo/store"
+	"velo/store/handoff"
+	"velo/ui/console"
+)
+
+// theConsole is the program behind the window.
+type theConsole struct {
+	dir     string
+	store   *store.Store
+	secrets store.Secrets
+	builtIn scripted
+
+	mu       sync.Mutex
+	settings settings
+	notices  []string
+	watchers map[int]func(string)
+	nextID   int
+
+	run running
+}
+
+var _ console.Console = (*theConsole)(nil)
+
+// settings is what the store keeps for the window.
+type settings struct {
+	console.Settings
+	Selected string // endpoint
+}
+
+func newConsole(st *store.Store, dir string) *theConsole {
+	c := &theConsole{dir: dir, store: st, secrets: store.OpenSecrets(dir), watchers: map[int]func(string){}}
+	c.settings.Theme = "auto"
+	if b, err := st.Settings(); err != nil {
+		c.notice("The settings could not be read, the defaults are in force: " + err.Error())
+	} else if len(b) > 0 {
+		if err := json.Unmarshal(b, &c.settings); err != nil {
+			c.notice("The settings could not be read, the defaults are in force: " + err.Error())
+		}
+	}
+	if s := st.Recovered(); s != "" {
+		c.notice(s)
+	}
+	if s := c.secrets.Warning(); s != "" {
+		c.notice(s)
+	}
+	taken, err := st.ImportInbox()
+	if err != nil {
+		c.notice("A session that was measured outside the window could not be taken in: " + err.Error())
+	}
+	if n := len(taken); n == 1 {
+		c.notice("One session that was measured outside the window was taken in.")
+	} else if n > 1 {
+		c.notice(fmt.Sprintf("%d sessions that were measured outside the window were taken in.", n))
+	}
+	return c
+}
+
+func (c *theConsole) notice(text string) {
+	c.mu.Lock()
+	c.notices = append(c.notices, text)
+	c.mu.Unlock()
+}
+
+func (c *theConsole) changed(what string) {
+	c.mu.Lock()
+	watchers := make([]func(string), 0, len(c.watchers))
+	for _, f := range c.watchers {
+		watchers = append(watchers, f)
+	}
+	c.mu.Unlock()
+	for _, f := range watchers {
+		f(what)
+	}
+}
+
+// Changes implements console.Console.
+func (c *theConsole) Changes(f func(what string)) (cancel func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.nextID
+	c.nextID++
+	c.watchers[id] = f
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.watchers, id)
+	}
+}
+
+// Endpoints lists the user's endpoints; the built-in one comes last.
+func (c *theConsole) Endpoints() []console.Endpoint {
+	kept, err := c.store.Endpoints()
+	if err != nil {
+		c.notice("The endpoints could not be read: " + err.Error())
+	}
+	var out []console.Endpoint
+	for _, e := range kept {
+		out = append(out, fromStore(e))
+	}
+	return append(out, console.Endpoint{ID: builtInID, Name: builtInName, BuiltIn: true})
+}
+
+func fromStore(e store.Endpoint) console.Endpoint {
+	return console.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, HasKey: e.HasKey, ThinkTags: e.ThinkTags}
+}
+
+func (c *theConsole) endpoint(id string) (console.Endpoint, error) {
+	for _, e := range c.Endpoints() {
+		if e.ID == id {
+			return e, nil
+		}
+	}
+	return console.Endpoint{}, fmt.Errorf("cannot find the endpoint %q: it was removed; pick another", id)
+}
+
+// SaveEndpoint implements console.Console.
+func (c *theConsole) SaveEndpoint(e console.Endpoint, key *string) (console.Endpoint, error) {
+	if e.BuiltIn || e.ID == builtInID {
+		return e, errors.New("cannot change the built-in endpoint: add one of your own")
+	}
+	probe, err := client.New(client.Options{BaseURL: e.URL, Clock: bench.StartClock(), Connections: 1})
+	if err != nil {
+		return e, err
+	}
+	e.URL = probe.BaseURL()
+	probe.Close()
+	if strings.TrimSpace(e.Name) == "" {
+		e.Name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(e.URL, "http://"), "https://"), "/v1")
+	}
+	if e.ID == "" {
+		e.ID = bench.NewID(time.Now())
+	} else if old, err := c.endpoint(e.ID); err == nil {
+		e.HasKey = old.HasKey
+	}
+	if key != nil {
+		if *key == "" {
+			err = c.secrets.Delete(e.ID)
+		} else {
+			err = c.secrets.Set(e.ID, *key)
+		}
+		if err != nil {
+			return e, fmt.Errorf("cannot keep the key in the %s: %w", c.secrets.Where(), err)
+		}
+		e.HasKey = *key != ""
+	}
+	if err := c.store.PutEndpoint(store.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, HasKey: e.HasKey, ThinkTags: e.ThinkTags}); err != nil {
+		return e, err
+	}
+	c.changed(console.ChangedEndpoints)
+	return e, nil
+}
+
+// DeleteEndpoint implements console.Console.
+func (c *theConsole) DeleteEndpoint(id string) error {
+	e, err := c.endpoint(id)
+	if err != nil {
+		return err
+	}
+	if e.BuiltIn {
+		return errors.New("cannot remove the built-in endpoint")
+	}
+	if e.HasKey {
+		if err := c.secrets.Delete(id); err != nil {
+			return fmt.Errorf("cannot remove the key from the %s: %w", c.secrets.Where(), err)
+		}
+	}
+	if err := c.store.DeleteEndpoint(id); err != nil {
+		return err
+	}
+	c.changed(console.ChangedEndpoints)
+	return nil
+}
+
+// SelectedEndpoint implements console.Console.
+func (c *theConsole) SelectedEndpoint() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settings.Selected
+}
+
+// SelectEndpoint implements console.Console.
+func (c *theConsole) SelectEndpoint(id string) {
+	c.mu.Lock()
+	same := c.settings.Selected == id
+	c.settings.Selected = id
+	c.mu.Unlock()
+	if !same {
+		c.keepSettings()
+		c.changed(console.ChangedEndpoints)
+	}
+}
+
+// connect returns the endpoint with its true address and its key.
+func (c *theConsole) connect(ctx context.Context, id string) (console.Endpoint, string, error) {
+	e, err := c.endpoint(id)
+	if err != nil {
+		return e, "", err
+	}
+	if e.BuiltIn {
+		e.URL, err = c.builtIn.start(ctx)
+		return e, "", err
+	}
+	key := ""
+	if e.HasKey {
+		if key, err = c.secrets.Get(id); err != nil {
+			return e, "", fmt.Errorf("cannot read the key of %q from the %s: %w", e.Name, c.secrets.Where(), err)
+		}
+	}
+	return e, key, nil
+}
+
+// Models implements console.Console.
+func (c *theConsole) Models(ctx context.Context, endpointID string) ([]string, error) {
+	e, key, err := c.connect(ctx, endpointID)
+	if err != nil {
+		return nil, err
+	}
+	models, err := listModels(ctx, e.URL, key)
+	var ids []string
+	for _, m := range models {
+		ids = append(ids, m.ID)
+	}
+	return ids, err
+}
+
+func listModels(ctx context.Context, url, key string) ([]client.Model, error) {
+	cl, err := client.New(client.Options{BaseURL: url, Key: key, Clock: bench.StartClock(), Connections: 1,
+		Timeout: bench.Timeout{Connect: 10 * time.Second, FirstByte: 20 * time.Second, Total: 30 * time.Second}})
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	return cl.Models(ctx)
+}
+
+// Check implements console.Console.
+func (c *theConsole) Check(ctx context.Context, e console.Endpoint, key string) (string, error) {
+	if key == "" && e.HasKey {
+		var err error
+		if key, err = c.secrets.Get(e.ID); err != nil {
+			return "", err
+		}
+	}
+	url := e.URL
+	if e.BuiltIn {
+		var err error
+		if url, err = c.builtIn.start(ctx); err != nil {
+			return "", err
+		}
+	}
+	models, err := listModels(ctx, url, key)
+	if err != nil {
+		return "", err
+	}
+	switch len(models) {
+	case 0:
+		return "It answers, and lists no models.", nil
+	case 1:
+		return "One model: " + models[0].ID, nil
+	}
+	return fmt.Sprintf("%d models, the first is %s", len(models), models[0].ID), nil
+}
+
+// Suites lists the user's suites and then the built-in ones.
+func (c *theConsole) Suites() []console.Suite {
+	var out []console.Suite
+	kept, err := c.store.Suites()
+	if err != nil {
+		c.notice("The suites could not be read: " + err.Error())
+	}
+	for _, k := range kept {
+		s, err := suite.Parse(k.ID, k.JSON)
+		if err != nil {
+			c.notice(fmt.Sprintf("The suite %q could not be read: %v", k.ID, err))
+			continue
+		}
+		out = append(out, describe(s, k.ID, false, k.Path))
+	}
+	for _, s := range suite.BuiltIn() {
+		out = append(out, describe(s, s.ID, true, ""))
+	}
+	return out
+}
+
+func describe(s *suite.Suite, id string, builtIn bool, path string) console.Suite {
+	return console.Suite{ID: id, Title: s.Title, Description: s.Description, BuiltIn: builtIn, Steps: s.Requests(1, 1), Path: path}
+}
+
+func (c *theConsole) suite(id string) (*suite.Suite, error) {
+	for _, s := range suite.BuiltIn() {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	kept, err := c.store.Suites()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range kept {
+		if k.ID == id {
+			return suite.Parse(k.ID, k.JSON)
+		}
+	}
+	return nil, fmt.Errorf("cannot find the suite %q: it was removed; pick another", id)
+}
+
+// SuiteText implements console.Console.
+func (c *theConsole) SuiteText(id string) ([]byte, error) {
+	s, err := c.suite(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Marshal(), nil
+}
+
+// DeleteSuite implements console.Console.
+func (c *theConsole) DeleteSuite(id string) error {
+	if err := c.store.DeleteSuite(id); err != nil {
+		return err
+	}
+	c.changed(console.ChangedSuites)
+	return nil
+}
+
+// Open implements console.Console.
+func (c *theConsole) Open(path string) (console.What, error) {
+	what, err := c.open(path)
+	if err != nil {
+		return what, err
+	}
+	if err := c.store.AddRecent(path); err != nil {
+		c.notice("The list of recent files could not be kept: " + err.Error())
+	}
+	c.changed(console.ChangedOpen)
+	return what, nil
+}
+
+func (c *theConsole) open(path string) (console.What, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return console.What{}, fmt.Errorf("cannot open %q: %w", path, errors.Unwrap(err))
+	}
+	defer f.Close()
+	if strings.EqualFold(filepath.Ext(path), ".velo") {
+		s, err := c.store.Import(f)
+		if err != nil {
+			return console.What{}, fmt.Errorf("cannot open %q: %w", path, err)
+		}
+		c.changed(console.ChangedSessions)
+		return console.What{Kind: console.KindSession, ID: s.ID, Title: s.Title}, nil
+	}
+	s, err := suite.Find(path)
+	if err != nil {
+		return console.What{}, err
+	}
+	id := s.ID
+	if id == "" || slices.ContainsFunc(suite.BuiltIn(), func(b *suite.Suite) bool { return b.ID == id }) {
+		// The file's name tells it from the built-in one that it is a copy of.
+		id = "file-" + strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
+	if err := c.store.PutSuite(store.Suite{ID: id, JSON: s.Marshal(), Path: path}); err != nil {
+		return console.What{}, err
+	}
+	c.changed(console.ChangedSuites)
+	return console.What{Kind: console.KindSuite, ID: id, Title: s.Title}, nil
+}
+
+// Recent implements console.Console.
+func (c *theConsole) Recent() []string {
+	list, err := c.store.Recent()
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+// Sessions implements console.Console.
+func (c *theConsole) Sessions() ([]console.Session, error) {
+	list, err := c.store.Sessions()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]console.Session, len(list))
+	for i, s := range list {
+		out[i] = console.Session{
+			ID: s.ID, Title: s.Title, Model: s.Model, Endpoint: s.Endpoint, Suite: s.Suite, BuiltIn: s.BuiltIn,
+			Began: s.Began, Duration: s.Duration, State: s.State, Requests: s.Requests, Failed: s.Failed,
+			Tokens: s.Tokens, Workers: s.Workers, TTFT: measure.Missing, Rate: measure.Missing, Source: measure.Server,
+		}
+		if v, ok := s.Metrics["ttft"]; ok {
+			out[i].TTFT = measure.Num(v)
+		}
+		if v, ok := s.Metrics["rate"]; ok {
+			out[i].Rate = measure.Num(v)
+		}
+		if s.Metrics["estimate"] > 0 {
+			out[i].Source = measure.Estimate
+		}
+	}
+	return out, nil
+}
+
+// Report implements console.Console.
+func (c *theConsole) Report(id string) (*report.Report, error) {
+	s, err := c.store.Session(id)
+	if err != nil {
+		return nil, err
+	}
+	return report.New(s, report.Options{}), nil
+}
+
+// DeleteSession implements console.Console.
+func (c *theConsole) DeleteSession(id string) error {
+	if err := c.store.Delete(id); err != nil {
+		return err
+	}
+	c.changed(console.ChangedSessions)
+	return nil
+}
+
+// RenameSession implements console.Console.
+func (c *theConsole) RenameSession(id, title string) error {
+	if strings.TrimSpace(title) == "" {
+		return errors.New("cannot rename the session: a title needs at least one letter")
+	}
+	if err := c.store.Rename(id, title); err != nil {
+		return err
+	}
+	c.changed(console.ChangedSessions)
+	return nil
+}
+
+// Export implements console.Console.
+func (c *theConsole) Export(id string, formats []string, dir string) ([]string, error) {
+	r, err := c.Report(id)
+	if err != nil {
+		return nil, err
+	}
+	return report.Export(dir, r, formats)
+}
+
+// ExportFile implements console.Console.
+func (c *theConsole) ExportFile(id, path string) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".velo-*")
+	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	defer os.Remove(tmp.Name())
+	if err = c.store.Export(id, tmp); err == nil {
+		err = tmp.Sync()
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	return nil
+}
+
+// takeSession takes in a session that `velo bench` measured while this window held the store.
+func (c *theConsole) takeSession(path string) handoff.Reply {
+	if filepath.Dir(filepath.Clean(path)) != filepath.Clean(c.store.Inbox()) {
+		return handoff.Reply{Error: "that file is not in the inbox"}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return handoff.Reply{Error: err.Error()}
+	}
+	defer f.Close()
+	s, err := c.store.Import(f)
+	if err != nil {
+		return handoff.Reply{Error: err.Error()}
+	}
+	c.noteHeadline(s.ID)
+	_ = os.Remove(path)
+	c.changed(console.ChangedSessions)
+	return handoff.Reply{}
+}
+
+// Status implements console.Console.
+func (c *theConsole) Status() console.Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return console.Status{StoreBytes: c.store.Size(), DataDir: c.dir, Notices: slices.Clone(c.notices)}
+}
+
+// Version implements console.Console.
+func (c *theConsole) Version() string { return version }
+
+// Settings implements console.Console.
+func (c *theConsole) Settings() console.Settings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settings.Settings
+}
+
+// SaveSettings implements console.Console.
+func (c *theConsole) SaveSettings(s console.Settings) {
+	c.mu.Lock()
+	c.settings.Settings = s
+	c.mu.Unlock()
+	c.keepSettings()
+}
+
+func (c *theConsole) keepSettings() {
+	c.mu.Lock()
+	b, err := json.Marshal(c.settings)
+	c.mu.Unlock()
+	if err == nil {
+		err = c.store.PutSettings(b)
+	}
+	if err != nil {
+		c.notice("The settings could not be kept: " + err.Error())
+	}
+}
+
+// Close implements console.Console.
+func (c *theConsole) Close() error {
+	c.Stop()
+	c.run.wait()
+	c.builtIn.stop()
+	return c.store.Close()
+}

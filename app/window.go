@@ -1,0 +1,65 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"velo/store"
+	"velo/store/handoff"
+)
+
+// openWindow opens the window, or hands the files to the window that is open already.
+func openWindow(cmd *cobra.Command, files []string, window Window) error {
+	for i, f := range files {
+		if abs, err := filepath.Abs(f); err == nil {
+			files[i] = abs
+		}
+	}
+	dir := store.DefaultDir()
+	if noDisplay() {
+		return exit{exitFailed, "cannot open a window: neither DISPLAY nor WAYLAND_DISPLAY is set. " +
+			"Start Velo on a desktop, or do the job without a window: velo bench quick"}
+	}
+	if window == nil {
+		return exit{exitFailed, "cannot open a window: this build has none"}
+	}
+	st, err := store.Open(dir, store.Options{})
+	if errors.Is(err, store.ErrBusy) {
+		if _, sendErr := handoff.Send(dir, handoff.Message{Open: files, Raise: true}); sendErr == nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "velo: a window is open already; it was brought to the front")
+			return nil
+		}
+		return exit{exitFailed, err.Error()}
+	}
+	if err != nil {
+		return exit{exitFailed, err.Error()}
+	}
+	c := newConsole(st, dir)
+	raise := make(chan []string, 16)
+	listener, err := handoff.Listen(dir, func(m handoff.Message) handoff.Reply {
+		if m.Session != "" {
+			return c.takeSession(m.Session)
+		}
+		select {
+		case raise <- m.Open:
+		default:
+		}
+		return handoff.Reply{}
+	})
+	if err != nil {
+		c.notice("A second start of Velo cannot reach this window: " + err.Error())
+	} else {
+		defer listener.Close()
+	}
+	code := window(c, files, raise)
+	if err := c.Close(); err != nil {
+		return exit{exitFailed, err.Error()}
+	}
+	if code != 0 {
+		return exit{code, ""}
+	}
+	return nil
+}
