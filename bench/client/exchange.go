@@ -1,0 +1,569 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"velo/bench"
+)
+
+// Result is how a call ended, and what came of it.
+type Result struct {
+	End       *bench.End
+	Answer    string // content and refusal
+	Reasoning string // without tags
+	ToolCalls string // JSON: [{"name":…,"arguments":…}], empty if there were none
+}
+
+// Do sends the request and follows its answer to the end. It fills r.Start, and r.Session, Parameters
+// and PromptBytes where they are empty, and gives the sink r, a *bench.Conn if a connection was had,
+// bench.Chunks as they come and a *bench.End, in this order. It never sends a request again, except on
+// to where the server says it belongs (307, 308). When ctx ends, so does the request, whatever it is
+// at; what had come by then is kept.
+func (k *Call) Do(ctx context.Context, r *bench.Request, sink bench.Sink) Result {
+	c := k.client
+	c.inFlight.Add(1)
+	defer c.inFlight.Add(-1)
+	if r.Session = visible(r.Session); r.Session == "" {
+		r.Session = newSession()
+	}
+	if r.Parameters == nil {
+		r.Parameters = k.parameters
+	}
+	if r.PromptBytes == 0 {
+		r.PromptBytes = k.bytes
+	}
+	x := &exchange{
+		c: c, call: k, ctx: ctx, r: r, sink: sink,
+		target: c.base, address: c.base.path + k.route + c.base.query,
+	}
+	x.end.Request = r.Number
+	x.feed = func(e Event) { x.event(e) }
+	x.keep = func(ch bench.Chunk) { x.chunk(ch) }
+	var steps int
+	x.offset, steps = c.watch.begin()
+	header := x.header()
+	r.Start = c.o.Clock.Now()
+	var f *failure
+	for hop := 0; ; hop++ {
+		if f = x.open(header); f == nil {
+			f = x.follow()
+		}
+		if f != nil || x.redirect == "" {
+			break
+		}
+		if f = x.hop(hop); f != nil {
+			break
+		}
+		header = x.header()
+	}
+	return x.conclude(f, steps)
+}
+
+// newSession makes an identity for a request.
+func newSession() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// visible makes a session id fit a header field.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r >= 127 {
+			return '-'
+		}
+		return r
+	}, s)
+}
+
+// An exchange is a request on its way and what has come back so far. Only the goroutine that called Do
+// touches it.
+type exchange struct {
+	c    *Client
+	call *Call
+	ctx  context.Context
+	r    *bench.Request
+	sink bench.Sink
+
+	target  *endpoint // changes when the server sends the request on
+	address string    // path and query
+	offset  time.Duration
+	started bool // r has been given to the sink
+
+	conn   *conn // nil where net/http carries the request
+	cancel context.CancelFunc
+	queue  *queue
+	phases phases
+	reused bool
+	sent   time.Duration // when the connection was there
+	wrote  time.Duration // when the request had been written; 0 = not yet
+	werr   error
+
+	timer *time.Timer
+	armed time.Duration // for when
+	grace time.Duration // when to stop waiting for an end that does not matter; 0 = no limit
+
+	begun    bool // a byte came
+	first    mark // of the first byte
+	read0    int32
+	last     time.Duration // of the last read
+	head     *head
+	raw      []byte // an incomplete head
+	framing  framing
+	over     bool // the body is complete
+	rest     bool // and more than it came
+	redirect string
+
+	body // what the answer holds
+}
+
+// open gets a connection and sends the request.
+func (x *exchange) open(header []byte) *failure {
+	c := x.c
+	if err := context.Cause(x.ctx); err != nil {
+		x.start()
+		return c.cancelled(err)
+	}
+	if !c.measuresItself() {
+		x.queue = newQueue()
+		ctx, cancel := context.WithCancel(x.ctx)
+		x.cancel = cancel
+		x.sent = c.o.Clock.Now()
+		c.readers.Add(1)
+		c.fetch(ctx, x.queue, x.target.url.Scheme+"://"+x.target.url.Host+x.address, x.r.Session, x.call.body)
+		x.start()
+		return nil
+	}
+	x.phases = phases{bench.Unset, bench.Unset, bench.Unset}
+	var k *conn
+	if !c.o.NoKeepAlive {
+		k = c.pool.get(x.target.origin, c.o.Clock.Now())
+	}
+	x.reused = k != nil
+	if k == nil {
+		var f *failure
+		if k, f = x.dial(); f != nil {
+			return f
+		}
+	}
+	x.conn, x.queue = k, k.queue
+	c.readers.Add(1)
+	x.sent = c.o.Clock.Now()
+	k.send(header, x.call.body, c.o.Clock.Now)
+	x.start()
+	return nil
+}
+
+// start gives the request to the sink, once, where that delays nothing.
+func (x *exchange) start() {
+	if !x.started {
+		x.started = true
+		x.sink.Append(x.r)
+	}
+}
+
+// dial makes a connection, while the sink takes the request.
+func (x *exchange) dial() (*conn, *failure) {
+	ctx, total := x.ctx, x.c.o.Timeout.Total
+	if total > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, x.r.Start+total-x.c.o.Clock.Now(), errTotalTimeout)
+		defer cancel()
+	}
+	type dialed struct {
+		conn   *conn
+		phases phases
+		err    error
+	}
+	done := make(chan dialed, 1)
+	target := x.target
+	go func() {
+		var d dialed
+		d.conn, d.phases, d.err = x.c.dial(ctx, target)
+		done <- d
+	}()
+	x.start()
+	d := <-done
+	x.phases = d.phases
+	switch {
+	case d.err == nil:
+		return d.conn, nil
+	case errors.Is(d.err, errTotalTimeout):
+		return nil, x.c.timedOut("total", total)
+	case errors.Is(d.err, errConnectTimeout), x.ctx.Err() != nil:
+		return nil, x.c.cancelled(d.err)
+	}
+	return nil, x.c.unreachable(x.target, d.err)
+}
+
+var errTotalTimeout = errors.New("total timeout")
+
+// header is the request's beginning, up to the empty line.
+func (x *exchange) header() []byte {
+	b := make([]byte, 0, 256+len(x.address)+len(x.c.header)+min(len(x.call.body), small))
+	b = append(append(append(b, "POST "...), x.address...), " HTTP/1.1\r\nHost: "...)
+	b = append(append(b, x.target.hostHeader...), "\r\n"...)
+	if x.target.host == x.c.base.host {
+		b = append(b, x.c.header...)
+	} else { // another host must not learn the key
+		fields := x.c.fields.Clone()
+		fields.Del("Authorization")
+		var s strings.Builder
+		_ = fields.Write(&s)
+		b = append(b, s.String()...)
+	}
+	b = append(append(append(b, "X-Session-Id: "...), x.r.Session...), "\r\n"...)
+	b = append(b, "Accept-Encoding: identity\r\nContent-Type: application/json\r\nContent-Length: "...)
+	b = append(strconv.AppendInt(b, int64(len(x.call.body)), 10), "\r\n"...)
+	if x.c.o.NoKeepAlive {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	return append(b, "\r\n"...)
+}
+
+// follow takes what the queue brings until the answer is complete or cannot be.
+func (x *exchange) follow() *failure {
+	var b batch
+	for {
+		news := x.queue.take(&b)
+		x.wrote, x.werr = news.wrote, news.werr
+		if news.head != nil && x.head == nil {
+			x.first, x.begun = b.marks[0], true
+			if f := x.begin(news.head); f != nil {
+				return f
+			}
+		}
+		from := 0
+		for _, m := range b.marks {
+			if f := x.consume(b.bytes[from:m.end], m); f != nil {
+				return f
+			}
+			from = m.end
+		}
+		x.flush()
+		if x.over {
+			return x.ended(nil)
+		}
+		if news.err != nil {
+			return x.lost(news.err, news.errAt)
+		}
+		if x.werr != nil && x.head == nil && x.grace == 0 {
+			// The server stopped listening. What it had to say may still come.
+			x.grace = x.c.o.Clock.Now() + time.Second
+		}
+		if f, wait := x.wait(); !wait {
+			return f
+		}
+	}
+}
+
+// lost takes the end of the connection.
+func (x *exchange) lost(err error, at time.Duration) *failure {
+	if context.Cause(x.ctx) != nil && !x.done {
+		return x.c.cancelled(context.Cause(x.ctx))
+	}
+	x.last = max(x.last, at)
+	if x.head == nil {
+		switch {
+		case x.conn == nil && !x.connected():
+			if errors.Is(err, errConnectTimeout) {
+				return x.c.cancelled(err)
+			}
+			return x.c.unreachable(x.target, err)
+		case x.werr != nil && errors.Is(err, io.EOF):
+			err = x.werr
+		case len(x.raw) > 0:
+			return malformed(fmt.Errorf("it ends within its header, after %s", quote(x.raw)))
+		}
+		return x.c.hungUp(err, x.target)
+	}
+	if x.redirect != "" {
+		x.over = true
+		return nil
+	}
+	if errors.Is(err, io.EOF) && x.framing.ends() {
+		x.over = true
+		return x.ended(nil)
+	}
+	return x.ended(err)
+}
+
+// connected tells whether net/http had a connection.
+func (x *exchange) connected() bool {
+	x.queue.mu.Lock()
+	defer x.queue.mu.Unlock()
+	return x.queue.trace.got
+}
+
+// wait waits for the queue, the user or a limit. It is false when the exchange is over.
+func (x *exchange) wait() (*failure, bool) {
+	for {
+		due := x.due()
+		if due != x.armed && (x.armed == 0 || due < x.armed) {
+			x.arm(due)
+		}
+		var fired <-chan time.Time
+		if x.timer != nil {
+			fired = x.timer.C
+		}
+		select {
+		case <-x.ctx.Done():
+			if x.done {
+				return x.ended(nil), false
+			}
+			return x.c.cancelled(context.Cause(x.ctx)), false
+		default:
+		}
+		select {
+		case <-x.queue.wake:
+			return nil, true
+		case <-x.ctx.Done():
+		case <-fired:
+			x.armed = 0
+			if f, over := x.expired(x.c.o.Clock.Now()); over {
+				return f, false
+			}
+		}
+	}
+}
+
+// due is when the next limit is reached.
+func (x *exchange) due() time.Duration {
+	due, t := time.Duration(math.MaxInt64), x.c.o.Timeout
+	if t.Total > 0 {
+		due = x.r.Start + t.Total
+	}
+	if !x.begun && t.FirstByte > 0 {
+		due = min(due, x.sent+t.FirstByte)
+	}
+	if x.begun && t.Idle > 0 {
+		due = min(due, x.last+t.Idle)
+	}
+	if x.grace > 0 {
+		due = min(due, x.grace)
+	}
+	return due
+}
+
+// arm sets the timer. Reads only push limits back, so it is not set again for each: when it fires too
+// early it is set to what is due then.
+func (x *exchange) arm(due time.Duration) {
+	if due == math.MaxInt64 {
+		return
+	}
+	x.armed = due
+	wait := max(0, due-x.c.o.Clock.Now())
+	if x.timer == nil {
+		x.timer = time.NewTimer(wait)
+		return
+	}
+	x.timer.Reset(wait)
+}
+
+// expired tells which limit has been reached, if one has.
+func (x *exchange) expired(now time.Duration) (*failure, bool) {
+	t := x.c.o.Timeout
+	switch {
+	case x.grace > 0 && now >= x.grace:
+		if x.head == nil {
+			return x.c.hungUp(x.werr, x.target), true
+		}
+		if x.redirect != "" {
+			return nil, true
+		}
+		return x.ended(nil), true
+	case t.Total > 0 && now >= x.r.Start+t.Total:
+		return x.c.timedOut("total", t.Total), true
+	case !x.begun && t.FirstByte > 0 && now >= x.sent+t.FirstByte:
+		return x.c.timedOut("first-byte", t.FirstByte), true
+	case x.begun && t.Idle > 0 && now >= x.last+t.Idle:
+		return x.c.timedOut("idle", t.Idle), true
+	}
+	return nil, false
+}
+
+// consume takes the bytes of one read.
+func (x *exchange) consume(b []byte, m mark) *failure {
+	if !x.begun {
+		x.begun, x.first = true, m
+	}
+	x.last = m.user
+	if x.over {
+		x.rest = x.rest || len(b) > 0
+		return nil
+	}
+	if x.head == nil {
+		x.raw = append(x.raw, b...)
+		for x.head == nil {
+			h, n, err := parseHead(x.raw)
+			switch {
+			case errors.Is(err, errHeadPart):
+				return nil
+			case errors.Is(err, errSpeaksTLS):
+				return x.c.hungUp(err, x.target)
+			case err != nil:
+				return malformed(err)
+			case h.status == http.StatusSwitchingProtocols:
+				return malformed(errors.New("it changes to another protocol, which was not asked for"))
+			}
+			b, x.raw = x.raw[n:], x.raw[n:]
+			if h.status/100 == 1 {
+				continue
+			}
+			x.raw = nil
+			if f := x.begin(&h); f != nil {
+				return f
+			}
+		}
+	}
+	for len(b) > 0 && !x.framing.done() {
+		data, rest, err := x.framing.next(b)
+		if len(data) > 0 {
+			if f := x.take(data, m); f != nil {
+				return f
+			}
+		}
+		if err != nil {
+			return malformed(err)
+		}
+		b = rest
+	}
+	if x.framing.done() {
+		x.over, x.rest = true, len(b) > 0
+	}
+	return nil
+}
+
+// begin takes the answer's head.
+func (x *exchange) begin(h *head) *failure {
+	x.head, x.grace = h, 0
+	x.framing = framing{state: bodyEOF} // net/http finds the end itself
+	if x.conn != nil {
+		x.framing = newFraming(*h)
+	}
+	if (h.status == 307 || h.status == 308) && h.location != "" {
+		x.redirect = h.location
+		x.grace = x.c.o.Clock.Now() + grace
+	} else if h.status/100 != 2 {
+		x.grace = x.c.o.Clock.Now() + 5*time.Second
+	}
+	if x.redirect == "" {
+		x.connection()
+	}
+	if x.framing.done() {
+		x.over = true
+	}
+	return x.prepareBody(h)
+}
+
+// connection gives the sink what the connection did.
+func (x *exchange) connection() {
+	if x.connGiven {
+		return
+	}
+	e := &bench.Conn{
+		Request: x.r.Number, Reused: x.reused, DNS: x.phases.dns, Connect: x.phases.connect, TLS: x.phases.tls,
+		Wrote: bench.Unset, FirstByte: bench.Unset,
+	}
+	if x.conn != nil {
+		e.Remote = x.conn.remote
+	} else {
+		x.queue.mu.Lock()
+		t := x.queue.trace
+		x.queue.mu.Unlock()
+		if !t.got {
+			return
+		}
+		e.Reused, e.Remote, e.DNS, e.Connect, e.TLS = t.reused, t.remote, t.dns, t.connect, t.tls
+	}
+	x.connGiven = true
+	if x.wrote > 0 {
+		e.Wrote = x.wrote
+	}
+	if x.begun {
+		e.FirstByte = x.first.user
+		if k := x.kernel(x.first); k != bench.Unset {
+			e.FirstByte = k
+		}
+	}
+	if x.head != nil {
+		e.Status, e.Server = x.head.status, x.head.server
+	}
+	x.sink.Append(e)
+}
+
+// kernel is a mark's kernel stamp in session time. A stamp that lies after the read's return is none:
+// the clock was set between.
+func (x *exchange) kernel(m mark) time.Duration {
+	if m.kernel == 0 {
+		return bench.Unset
+	}
+	k := time.Duration(m.kernel) - x.offset
+	if k > m.user+stepBound {
+		return bench.Unset
+	}
+	return k
+}
+
+// hop readies the exchange for the place that the server sent it to.
+func (x *exchange) hop(n int) *failure {
+	to, status := x.redirect, x.head.status
+	x.release()
+	refuse := func(why string) *failure {
+		return &failure{bench.Failed, "http-" + strconv.Itoa(status), fmt.Sprintf("the server sends requests on to %q, %s: correct the base URL", redact(to), why)}
+	}
+	if n >= 5 {
+		return refuse("and so on without end")
+	}
+	base, err := url.Parse(x.target.url.Scheme + "://" + x.target.url.Host + x.address)
+	if err != nil {
+		return refuse("which cannot be read")
+	}
+	u, err := base.Parse(to)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return refuse("which is no address")
+	}
+	next := &endpoint{url: u, tls: u.Scheme == "https"}
+	if err := next.resolve(); err != nil {
+		return refuse("which is no address")
+	}
+	if !x.c.measuresItself() && u.Scheme != x.c.base.url.Scheme {
+		return refuse("which needs another protocol")
+	}
+	x.target, x.address = next, u.RequestURI()
+	x.begun, x.first, x.head, x.raw, x.over, x.rest, x.redirect, x.grace = false, mark{}, nil, nil, false, false, "", 0
+	x.wrote, x.werr = 0, nil
+	return nil
+}
+
+// release gives the connection back to the pool if it can be used again, else closes it.
+func (x *exchange) release() {
+	if x.timer != nil {
+		x.timer.Stop()
+		x.timer, x.armed = nil, 0
+	}
+	if x.queue == nil {
+		return
+	}
+	x.c.readers.Add(-1)
+	if x.conn == nil {
+		x.queue.leave()
+		x.cancel()
+	} else if x.over && !x.rest && x.framing.done() && !x.head.close && x.wrote > 0 && !x.c.o.NoKeepAlive {
+		x.c.pool.put(x.conn, x.c.o.Clock.Now())
+	} else {
+		x.conn.close()
+	}
+	x.conn, x.queue = nil, nil
+}
