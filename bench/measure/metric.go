@@ -84,5 +84,6 @@ type Metric struct {
 	Long       string // "time to first token"
 	Unit       Unit
 	Better     int    // +1 more is better, −1 less is better, 0 neither
+	Counts     bool   // it rests on counts of tokens, so that their source matters
 	Definition string // one sentence, with the formula
 }
