@@ -314,3 +314,25 @@ func (l *frame) Layout(_ []fyne.CanvasObject, size fyne.Size) {
 	l.centre.Move(fyne.NewPos(x, y))
 	l.centre.Resize(fyne.NewSize(size.Width-x, bottom-y))
 }
+
+// Over puts objects over each other, each as large as the whole; the hidden ones ask for no room.
+func Over(objects ...fyne.CanvasObject) *fyne.Container { return container.New(over{}, objects...) }
+
+type over struct{}
+
+func (over) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	var s fyne.Size
+	for _, o := range objects {
+		if o.Visible() {
+			s = s.Max(o.MinSize())
+		}
+	}
+	return s
+}
+
+func (over) Layout(objects []fyne.CanvasObject, size fyne.Size) {
+	for _, o := range objects {
+		o.Move(fyne.Position{})
+		o.Resize(size)
+	}
+}

@@ -186,3 +186,6 @@ func (r *scrollRenderer) Layout(size fyne.Size) {
 func (r *scrollRenderer) Refresh()                     { r.s.scroll.Refresh() }
 func (r *scrollRenderer) Objects() []fyne.CanvasObject { return []fyne.CanvasObject{r.s.scroll} }
 func (r *scrollRenderer) Destroy()                     {}
+
+// Scrolled takes a wheel: for a child that caught one that was not for it.
+func (s *Scroll) Scrolled(e *fyne.ScrollEvent) { s.scroll.Scrolled(e) }

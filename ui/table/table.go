@@ -19,6 +19,7 @@ import (
 // Column is the head of a column.
 type Column struct {
 	Title, Unit string
+	CopyUnit    string  // of what is copied, where that is in another unit than what is shown
 	Right       bool    // numbers
 	Stretch     bool    // gives way when the width is short
 	Least       float32 // units; no narrower, whatever the cells hold
@@ -101,6 +102,20 @@ func (t *Table) SetHead(col int, title string) {
 
 // Rows is the number of rows.
 func (t *Table) Rows() int { return t.rows }
+
+// Cut tells which columns of a row do not show their whole text.
+func (t *Table) Cut(row int) []int {
+	var out []int
+	for c, w := range t.widths(t.Size().Width) {
+		if t.marked[c] {
+			w -= markWidth
+		}
+		if text := t.cell(row, c).Text; look.Fit(text, w, t.size, t.style(c)) != text {
+			out = append(out, c)
+		}
+	}
+	return out
+}
 
 // Columns are the heads.
 func (t *Table) Columns() []Column { return t.columns }
@@ -185,8 +200,12 @@ func (t *Table) TSV() string {
 			b.WriteByte('\t')
 		}
 		b.WriteString(clean.Replace(c.Title))
-		if c.Unit != "" {
-			b.WriteString(" (" + clean.Replace(c.Unit) + ")")
+		unit := c.Unit
+		if c.CopyUnit != "" {
+			unit = c.CopyUnit
+		}
+		if unit != "" {
+			b.WriteString(" (" + clean.Replace(unit) + ")")
 		}
 	}
 	b.WriteByte('\n')

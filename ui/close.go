@@ -1,0 +1,45 @@
+package ui
+
+// Close ends the program. A run that is going on is asked about once: it is stopped and kept, or
+// goes on.
+func (s *Shell) Close() {
+	if s.quitting {
+		return
+	}
+	if s.status.active || s.Console.Run().Active {
+		s.choice("A run is going on", "Stop it and keep what there is, or go on measuring?", "Keep measuring", "Stop and keep what there is", s.quit)
+		return
+	}
+	s.quit()
+}
+
+// quit stops what moves, flushes what was measured, and ends the program. The window says so
+// meanwhile: it may take seconds.
+func (s *Shell) quit() {
+	if s.quitting {
+		return
+	}
+	s.quitting = true
+	size := s.Window.Canvas().Size()
+	s.settings.Width, s.settings.Height = size.Width, size.Height
+	s.settings.Page = s.current
+	deleted := s.sessions.Pending()
+	set := s.settings
+	s.end()
+	for _, cancel := range s.cancel {
+		cancel()
+	}
+	s.status.job.Set("Closing: what was measured is being written.")
+	s.Thread.Work(func() func() {
+		s.ticker.stop()
+		s.Console.SaveSettings(set)
+		for _, id := range deleted {
+			_ = s.Console.DeleteSession(id) // it stays in the list of the next start
+		}
+		_ = s.Console.Close() // the caller closes it once more and tells of an error
+		return func() {
+			s.Thread.Close()
+			s.Quit()
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package ui
+
+import (
+	"path/filepath"
+	"strings"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/driver/desktop"
+
+	"velo/ui/console"
+	"velo/ui/look"
+)
+
+// command is one thing that the window can do: the menu, the shortcuts and the table of shortcuts in
+// the manual all come from one list of them.
+type command struct {
+	id, menu, title string
+	key             fyne.KeyName
+	modifier        fyne.KeyModifier
+	run             func()
+	can             func() bool // nil: always
+	checked         func() bool // nil: not a choice
+	divides         bool        // a line above it in the menu
+	quits           bool
+
+	item *fyne.MenuItem
+}
+
+// The menus, from left to right.
+var menus = []string{"File", "Run", "Endpoint", "View", "Help"}
+
+const ctrl = fyne.KeyModifierControl
+
+func (s *Shell) commandTable() []*command {
+	ready := func() bool { return s.report.Ready() && s.current == ReportPage }
+	active := func() bool { return s.status.active }
+	idle := func() bool { return !s.status.active }
+	mode := func(m look.Mode) (func(), func() bool) {
+		return func() { s.SetMode(m) }, func() bool {
+			return s.theme.Mode == m || s.theme.Mode == "" && m == look.Auto
+		}
+	}
+	auto, isAuto := mode(look.Auto)
+	dark, isDark := mode(look.AlwaysDark)
+	lite, isLite := mode(look.AlwaysLite)
+	list := []*command{
+		{id: "file.open", menu: "File", title: "Open…", key: fyne.KeyO, modifier: ctrl, run: s.chooseFile},
+		{id: "export.pdf", menu: "File", title: "Export PDF", key: fyne.KeyE, modifier: ctrl, run: s.report.ExportNow, can: ready, divides: true},
+		{id: "export", menu: "File", title: "Export…", key: fyne.KeyE, modifier: ctrl | fyne.KeyModifierShift, run: s.report.ExportAs, can: ready},
+		{id: "file.data", menu: "File", title: "Show data folder", run: s.showData, divides: true},
+		{id: "quit", menu: "File", title: "Quit", key: fyne.KeyQ, modifier: ctrl, run: s.Close, divides: true, quits: true},
+		{id: "run.start", menu: "Run", title: "Run suite", key: fyne.KeyR, modifier: ctrl, run: s.suites.Start, can: idle},
+		{id: "run.again", menu: "Run", title: "Run again", key: fyne.KeyR, modifier: ctrl | fyne.KeyModifierShift, run: s.again, can: idle},
+		{id: "run.stop", menu: "Run", title: "Stop", key: fyne.KeyPeriod, modifier: ctrl, run: s.stop, can: active},
+		{id: "endpoint.add", menu: "Endpoint", title: "Add endpoint…", run: func() { s.editEndpoint(console.Endpoint{}) }},
+		{id: "endpoint.edit", menu: "Endpoint", title: "Edit endpoint…", run: func() { s.editEndpoint(s.chosen.endpoint) }, can: s.ownChosen},
+		{id: "endpoint.models", menu: "Endpoint", title: "List models again", run: s.loadModels},
+		{id: "endpoint.remove", menu: "Endpoint", title: "Remove endpoint…", run: s.removeEndpoint, can: s.ownChosen, divides: true},
+	}
+	for i := range s.pages {
+		id := s.pages[i].id
+		list = append(list, &command{id: "page." + id, menu: "View", title: s.pages[i].title, key: s.pages[i].key, modifier: ctrl, run: func() { s.Show(id) }})
+	}
+	return append(list,
+		&command{id: "theme.auto", menu: "View", title: "Theme of the desktop", run: auto, checked: isAuto, divides: true},
+		&command{id: "theme.dark", menu: "View", title: "Dark theme", run: dark, checked: isDark},
+		&command{id: "theme.light", menu: "View", title: "Light theme", run: lite, checked: isLite},
+		&command{id: "view.full", menu: "View", title: "Full screen (F11)", key: fyne.KeyF11, run: s.fullScreen, divides: true},
+		&command{id: "help.shortcuts", menu: "Help", title: "Shortcuts", run: s.showShortcuts},
+		&command{id: "help.about", menu: "Help", title: "About Velo", run: s.showAbout},
+	)
+}
+
+func (s *Shell) command(id string) *command {
+	for _, c := range s.commands {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// Do runs a command by its id, if it can be run now.
+func (s *Shell) Do(id string) bool {
+	c := s.command(id)
+	if c == nil || c.can != nil && !c.can() {
+		return false
+	}
+	c.run()
+	return true
+}
+
+// keys writes a command's keys: "Ctrl+Shift+E".
+func (c *command) keys() string {
+	var parts []string
+	if c.modifier&fyne.KeyModifierControl != 0 {
+		parts = append(parts, "Ctrl")
+	}
+	if c.modifier&fyne.KeyModifierShift != 0 {
+		parts = append(parts, "Shift")
+	}
+	if c.key != "" {
+		parts = append(parts, string(c.key))
+	}
+	return strings.Join(parts, "+")
+}
+
+// buildMenu makes the menu from the commands, and the list of recent files.
+func (s *Shell) buildMenu() {
+	main := fyne.NewMainMenu()
+	for _, name := range menus {
+		m := fyne.NewMenu(name)
+		for _, c := range s.commands {
+			if c.menu != name {
+				continue
+			}
+			if c.divides {
+				m.Items = append(m.Items, fyne.NewMenuItemSeparator())
+			}
+			c.item = fyne.NewMenuItem(c.title, func() { s.Do(c.id) })
+			c.item.IsQuit = c.quits
+			if c.modifier != 0 {
+				c.item.Shortcut = &desktop.CustomShortcut{KeyName: c.key, Modifier: c.modifier}
+			}
+			m.Items = append(m.Items, c.item)
+			if c.id == "file.open" {
+				m.Items = append(m.Items, s.recentItem())
+			}
+		}
+		main.Items = append(main.Items, m)
+	}
+	s.setStates()
+	s.Window.SetMainMenu(main)
+}
+
+func (s *Shell) recentItem() *fyne.MenuItem {
+	item := fyne.NewMenuItem("Open recent", nil)
+	item.ChildMenu = fyne.NewMenu("Open recent")
+	for _, path := range s.Console.Recent() {
+		one := fyne.NewMenuItem(filepath.Base(path)+"  ("+filepath.Dir(path)+")", func() { s.Open(path) })
+		item.ChildMenu.Items = append(item.ChildMenu.Items, one)
+	}
+	item.Disabled = len(item.ChildMenu.Items) == 0
+	return item
+}
+
+func (s *Shell) setStates() (changed bool) {
+	for _, c := range s.commands {
+		if c.item == nil {
+			continue
+		}
+		off, on := c.can != nil && !c.can(), c.checked != nil && c.checked()
+		changed = changed || c.item.Disabled != off || c.item.Checked != on
+		c.item.Disabled, c.item.Checked = off, on
+	}
+	return changed
+}
+
+// refreshCommands greys out what cannot be done now.
+func (s *Shell) refreshCommands() {
+	if s.setStates() {
+		if m := s.Window.MainMenu(); m != nil {
+			m.Refresh()
+		}
+	}
+}
+
+// listenToKeys takes the keys that need no modifier; Fyne has no shortcuts for those.
+func (s *Shell) listenToKeys() { s.Window.Canvas().SetOnTypedKey(s.typed) }
+
+func (s *Shell) typed(e *fyne.KeyEvent) {
+	for _, c := range s.commands {
+		if c.key == e.Name && c.modifier == 0 {
+			s.Do(c.id)
+		}
+	}
+}
+
+func (s *Shell) fullScreen() { s.Window.SetFullScreen(!s.Window.FullScreen()) }

@@ -1,0 +1,93 @@
+package ui
+
+import (
+	"runtime"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/dialog"
+
+	"velo/ui/look"
+	"velo/ui/table"
+)
+
+// ask asks before something that cannot be taken back.
+func (s *Shell) ask(title, text, yes string, then func()) {
+	s.choice(title, text, "Cancel", yes, then)
+}
+
+// choice shows a question with two answers; the second one is done.
+func (s *Shell) choice(title, text, no, yes string, then func()) {
+	var d *dialog.CustomDialog
+	d = dialog.NewCustomWithoutButtons(title, look.Sized(440, 0, look.Rows(0, look.NewParagraph(text))), s.Window)
+	d.SetButtons([]fyne.CanvasObject{
+		look.Button(no, func() { d.Hide() }),
+		look.MainButton(yes, func() { d.Hide(); then() }),
+	})
+	d.Show()
+}
+
+// prompt asks for one line of text.
+func (s *Shell) prompt(title, label, text, yes string, then func(string)) {
+	entry := look.NewEntry("")
+	entry.SetText(text)
+	var d *dialog.CustomDialog
+	done := func() { d.Hide(); then(entry.Text) }
+	entry.OnSubmitted = func(string) { done() }
+	d = dialog.NewCustomWithoutButtons(title, look.Sized(440, 0, look.Field(label, 0, entry)), s.Window)
+	entry.OnEscape = func() { d.Hide() }
+	d.SetButtons([]fyne.CanvasObject{look.Button("Cancel", func() { d.Hide() }), look.MainButton(yes, done)})
+	d.Show()
+	s.Window.Canvas().Focus(entry)
+}
+
+func (s *Shell) showAbout() {
+	text := "Velo " + s.Console.Version() + "\n" +
+		"Measures OpenAI-compatible endpoints: per token, per request and under load.\n\n" +
+		"Free software under the GNU Affero General Public License, version 3.\n" +
+		"Fonts: derived from IBM Plex, SIL Open Font License 1.1.\n" +
+		"Built with " + runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH + ", Fyne 2.8.1.\n\n" +
+		"Data folder: " + s.dataDir()
+	d := dialog.NewCustom("About Velo", "Close", look.Sized(520, 0, look.Rows(0, look.NewParagraph(text))), s.Window)
+	d.Show()
+}
+
+func (s *Shell) dataDir() string { return s.Console.Status().DataDir }
+
+// showShortcuts lists the keys.
+func (s *Shell) showShortcuts() {
+	rows := s.Shortcuts()
+	t := table.New(look.Body, table.Column{Title: "Keys", Least: 120}, table.Column{Title: "What they do", Stretch: true, Least: 280})
+	t.SetRows(len(rows), func(r, c int) table.Cell { return table.Cell{Text: rows[r][c]} })
+	scroll := look.NewScroll(t)
+	d := dialog.NewCustom("Shortcuts", "Close", look.Sized(520, 440, scroll), s.Window)
+	d.Show()
+}
+
+// Shortcuts are the keys and what they do, in the order of the menu.
+func (s *Shell) Shortcuts() [][2]string {
+	var rows [][2]string
+	for _, c := range s.commands {
+		if c.key != "" {
+			rows = append(rows, [2]string{c.keys(), c.title})
+		}
+	}
+	return append(rows,
+		[2]string{"Ctrl+C", "Copy the selected rows of a table, or all of them"},
+		[2]string{"Ctrl+A", "Select all rows of a table"},
+		[2]string{"Enter", "Open the selected row"},
+		[2]string{"F2, Delete", "Rename, delete the selected session"},
+		[2]string{"Tab, Space", "Go to the next control, press it"},
+	)
+}
+
+// showData opens the folder that holds the store.
+func (s *Shell) showData() {
+	s.Thread.Work(func() func() {
+		dir := s.Console.Status().DataDir
+		return func() {
+			if err := s.OpenURL(dir); err != nil {
+				s.say(look.OnRed, "cannot open "+dir+": "+err.Error()+". It is a folder like any other; open it with your file manager.")
+			}
+		}
+	})
+}

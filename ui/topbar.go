@@ -1,0 +1,196 @@
+package ui
+
+import (
+	"context"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/widget"
+
+	"velo/ui/console"
+	"velo/ui/look"
+)
+
+// topBar holds the endpoint and the model that a run takes, and what goes on.
+type topBar struct {
+	shell    *Shell
+	view     fyne.CanvasObject
+	endpoint *widget.Select
+	model    *widget.SelectEntry
+	edit     *widget.Button
+	lamp     *look.Lamp
+	filling  bool // the pickers are set by the program: no intent of the user
+	listed   string
+}
+
+func (b *topBar) build(s *Shell) {
+	b.shell = s
+	b.endpoint = widget.NewSelect(nil, b.picked)
+	b.endpoint.PlaceHolder = "Pick an endpoint"
+	b.model = widget.NewSelectEntry(nil)
+	b.model.PlaceHolder = "The server's first model"
+	b.model.OnChanged = func(text string) {
+		if !b.filling {
+			s.chosen.model = text
+		}
+	}
+	b.edit = look.Button("Edit…", func() { s.editEndpoint(s.chosen.endpoint) })
+	add := look.Button("Add endpoint…", func() { s.editEndpoint(console.Endpoint{}) })
+	b.lamp = look.NewLamp(176)
+	bar := look.Line(look.Step,
+		look.NewText("Endpoint").Sized(look.Small).In(look.Muted), look.Sized(248, 0, b.endpoint),
+		b.edit, add, look.Sized(look.Step, 0, look.NewSurface(look.OnSurface)),
+		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(248, 0, b.model),
+		look.Spacer(), b.lamp.Container)
+	b.view = look.Rows(0, look.Panel(look.OnSurface, look.Inset(look.Step, look.Margin, look.Step, look.Gap, bar)), look.Rule())
+}
+
+// show tells what goes on.
+func (b *topBar) show(s console.RunState) {
+	switch {
+	case s.Active && s.Spec.Quiet:
+		b.lamp.Set(look.OnAccent, "measuring, quiet drawing")
+	case s.Active:
+		b.lamp.Set(look.OnAccent, "measuring, live drawing")
+	case s.Finished == console.FinishedFailed:
+		b.lamp.Set(look.OnRed, "the last run failed")
+	default:
+		b.lamp.Set(look.OnFaint, "nothing is measured")
+	}
+}
+
+// label is how an endpoint is named in the picker: names need not be unique, so the address tells
+// two of one name apart.
+func label(e console.Endpoint, all []console.Endpoint) string {
+	name := e.Name
+	if name == "" {
+		name = e.URL
+	}
+	for _, other := range all {
+		if other.ID != e.ID && other.Name == e.Name && e.URL != "" {
+			return name + "  (" + e.URL + ")"
+		}
+	}
+	return name
+}
+
+func (b *topBar) picked(text string) {
+	if b.filling {
+		return
+	}
+	s := b.shell
+	for _, e := range s.chosen.endpoints {
+		if label(e, s.chosen.endpoints) == text && e.ID != s.chosen.endpoint.ID {
+			s.choose(e)
+			id := e.ID
+			s.Thread.Work(func() func() {
+				s.Console.SelectEndpoint(id)
+				return nil
+			})
+		}
+	}
+}
+
+func (s *Shell) ownEndpoints() []console.Endpoint {
+	var own []console.Endpoint
+	for _, e := range s.chosen.endpoints {
+		if !e.BuiltIn {
+			own = append(own, e)
+		}
+	}
+	return own
+}
+
+func (s *Shell) ownChosen() bool { return s.chosen.endpoint.ID != "" && !s.chosen.endpoint.BuiltIn }
+
+// reloadEndpoints reads the endpoints again and keeps the chosen one chosen. Where none was ever
+// picked the first of the user's own is taken, else the built-in one.
+func (s *Shell) reloadEndpoints() {
+	s.Thread.Work(func() func() {
+		list, want := s.Console.Endpoints(), s.Console.SelectedEndpoint()
+		return func() {
+			s.chosen.endpoints = list
+			var pick console.Endpoint
+			for _, e := range list {
+				if e.ID == want && want != "" {
+					pick = e
+				}
+			}
+			if pick.ID == "" {
+				for i := len(list) - 1; i >= 0; i-- {
+					if !list[i].BuiltIn || pick.ID == "" {
+						pick = list[i]
+					}
+				}
+			}
+			s.choose(pick)
+		}
+	})
+}
+
+// choose makes an endpoint the one that a run takes.
+func (s *Shell) choose(e console.Endpoint) {
+	b := &s.bar
+	b.filling = true
+	names := make([]string, len(s.chosen.endpoints))
+	for i, o := range s.chosen.endpoints {
+		names[i] = label(o, s.chosen.endpoints)
+	}
+	b.endpoint.SetOptions(names)
+	if e.ID == "" {
+		b.endpoint.ClearSelected()
+	} else {
+		b.endpoint.SetSelected(label(e, s.chosen.endpoints))
+	}
+	if e != s.chosen.endpoint {
+		s.chosen.model = e.Model
+		b.model.SetText(e.Model)
+		b.model.SetOptions(nil)
+		b.listed = ""
+	}
+	s.chosen.endpoint = e
+	if s.ownChosen() {
+		b.edit.Enable()
+	} else {
+		b.edit.Disable()
+	}
+	b.filling = false
+	s.suites.Update()
+	if b.listed != e.ID && e.ID != "" {
+		b.listed = e.ID
+		s.loadModels()
+	}
+	s.refreshCommands()
+}
+
+// loadModels asks the endpoint for its models. Where it does not answer the name can be typed, and
+// the bar says why there is no list.
+func (s *Shell) loadModels() {
+	e := s.chosen.endpoint
+	if e.ID == "" {
+		return
+	}
+	s.bar.model.SetPlaceHolder("Asking for models…")
+	s.Thread.Work(func() func() {
+		ctx, cancel := context.WithTimeout(s.ctx, 15*time.Second)
+		defer cancel()
+		models, err := s.Console.Models(ctx, e.ID)
+		return func() {
+			if s.chosen.endpoint.ID != e.ID {
+				return
+			}
+			if err != nil {
+				s.bar.model.SetPlaceHolder("Type a model's name")
+				if s.ctx.Err() == nil {
+					s.say(look.OnAmber, "The models of "+e.Name+" could not be listed: "+err.Error())
+				}
+				return
+			}
+			s.bar.model.SetPlaceHolder("The server's first model")
+			if len(models) > 0 {
+				s.bar.model.SetPlaceHolder(models[0])
+			}
+			s.bar.model.SetOptions(models)
+		}
+	})
+}

@@ -1,0 +1,344 @@
+// Package ui is the window: the shell around the pages (navigation, the bar with endpoint and model,
+// the status bar, menu and shortcuts) and what leads from one page to another. It shows what the
+// console gives and sends what the user wants; it computes nothing and stores nothing.
+//
+// A page is a package of its own that gets a struct of small interfaces and callbacks, and a row in
+// the table of pages below. Everything here runs on the UI thread; what may take time runs in
+// thread.Thread.Work and comes back through it.
+package ui
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/widget"
+
+	"velo/ui/console"
+	"velo/ui/look"
+	"velo/ui/reportpage"
+	"velo/ui/runpage"
+	"velo/ui/sessionspage"
+	"velo/ui/suitespage"
+	"velo/ui/thread"
+)
+
+// Params is what the window is given.
+type Params struct {
+	Console console.Console
+	Window  fyne.Window
+	Thread  *thread.Thread
+	Quit    func()                                               // end the program; the console is closed by then
+	OpenURL func(path string) error                              // show a file or folder with the desktop's program
+	After   func(d time.Duration, f func()) (cancel func() bool) // nil: time.AfterFunc
+}
+
+// The ids of the pages.
+const (
+	SuitesPage   = "suites"
+	RunPage      = "run"
+	ReportPage   = "report"
+	SessionsPage = "sessions"
+)
+
+// page is a row of the table of pages.
+type page struct {
+	id, title string
+	key       fyne.KeyName // with Ctrl
+	view      fyne.CanvasObject
+	shown     func() // it came into view
+	hidden    func() // it went out of view
+	themed    func() // the palette changed
+}
+
+// Shell is the window's content.
+type Shell struct {
+	Params
+	theme   *look.Theme
+	pages   []page
+	current string
+
+	suites   *suitespage.Page
+	run      *runpage.Page
+	report   *reportpage.Page
+	sessions *sessionspage.Page
+
+	navigation []*look.Item
+	centre     *fyne.Container
+	notice     *look.Notice
+	offered    int // counts what can be undone, so that only the latest is forgotten
+	bar        topBar
+	status     statusBar
+	commands   []*command
+	ticker     *ticker
+
+	settings console.Settings
+	palette  paletteBox
+	quitting bool
+	chosen   selection
+	cancel   []func()
+	ctx      context.Context // of checks and lists; ends with the window
+	end      context.CancelFunc
+}
+
+// selection is the endpoint and the model that a run takes.
+type selection struct {
+	endpoints []console.Endpoint
+	endpoint  console.Endpoint
+	model     string
+}
+
+// paletteBox hands the palette to the goroutine that draws.
+type paletteBox struct {
+	mu sync.Mutex
+	p  look.Palette
+}
+
+func (b *paletteBox) set(p look.Palette) { b.mu.Lock(); b.p = p; b.mu.Unlock() }
+func (b *paletteBox) get() look.Palette  { b.mu.Lock(); defer b.mu.Unlock(); return b.p }
+
+// New builds the content of a window and sets it. Call it on the UI thread; Begin starts what moves.
+func New(p Params) *Shell {
+	s := &Shell{Params: p}
+	if s.After == nil {
+		s.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	s.settings = p.Console.Settings()
+	s.theme = &look.Theme{Mode: look.Mode(s.settings.Theme)}
+	fyne.CurrentApp().Settings().SetTheme(s.theme)
+	s.palette.set(look.Now())
+
+	s.notice = look.NewNotice(nil)
+	s.bar.build(s)
+	s.status.build(s)
+	s.buildPages()
+	s.ticker = newTicker(s.Thread, s.prepare)
+	s.commands = s.commandTable()
+
+	column := look.Rows(0)
+	for i := range s.pages {
+		id := s.pages[i].id
+		item := look.NewItem(s.pages[i].title, "", func() { s.Show(id) })
+		s.navigation = append(s.navigation, item)
+		column.Add(item)
+	}
+	left := look.Frame(nil, nil, look.Panel(look.OnSurface, look.Sized(136, 0, look.Inset(look.Step, 0, 0, 0, column))), look.Sized(1, 0, look.Rule()))
+	views := make([]fyne.CanvasObject, len(s.pages))
+	for i := range s.pages {
+		views[i] = s.pages[i].view
+		views[i].Hide()
+	}
+	s.centre = look.Over(views...)
+	s.Window.SetPadded(false)
+	s.Window.SetContent(look.Frame(s.bar.view, s.status.view, left, look.Frame(s.notice.Container, nil, nil, s.centre)))
+	s.buildMenu()
+	s.listenToKeys()
+	s.Window.SetOnDropped(func(_ fyne.Position, files []fyne.URI) { s.Dropped(files) })
+	s.Window.SetCloseIntercept(s.Close)
+	s.Window.Resize(s.size())
+
+	s.reloadEndpoints()
+	s.tellNotices()
+	start := s.settings.Page
+	if start == RunPage || start == ReportPage || s.find(start) == nil {
+		start = SuitesPage // those two have nothing to show yet
+	}
+	s.Show(start)
+	return s
+}
+
+// size is that of the last time, and no smaller than what the pages need.
+func (s *Shell) size() fyne.Size {
+	size := fyne.NewSize(1280, 800)
+	if s.settings.Width >= 640 && s.settings.Height >= 400 {
+		size = fyne.NewSize(s.settings.Width, s.settings.Height)
+	}
+	return size
+}
+
+func (s *Shell) buildPages() {
+	c := s.Console
+	s.suites = suitespage.New(suitespage.Params{
+		Suites: c, Thread: s.Thread, Last: s.settings.LastSpec,
+		Start: s.start, Reason: s.whyNotStart, Open: s.chooseFile, Add: func() { s.editEndpoint(console.Endpoint{}) },
+		First: func() bool { return len(s.ownEndpoints()) == 0 }, Say: s.say, Ask: s.ask,
+	})
+	s.run = runpage.New(runpage.Params{
+		Stop: s.stop, Again: s.again, OpenReport: s.openReport, GoSuites: func() { s.Show(SuitesPage) },
+		Redraw: func() { s.ticker.wake() },
+	})
+	s.report = reportpage.New(reportpage.Params{
+		Report: c.Report, Thread: s.Thread, ExportPDF: s.exportPDF, Export: s.exportAs,
+		GoSessions: func() { s.Show(SessionsPage) },
+	})
+	s.sessions = sessionspage.New(sessionspage.Params{
+		Sessions: c, Thread: s.Thread, Report: s.openReport, Import: s.chooseFile, Save: s.saveSession,
+		GoSuites: func() { s.Show(SuitesPage) }, Deleted: s.report.Forget, Renamed: s.report.Renamed,
+		Say: s.say, Offer: s.offer, Prompt: s.prompt, After: s.After,
+	})
+	nothing := func() {}
+	s.pages = []page{
+		{SuitesPage, "Suites", fyne.Key1, s.suites.View, s.suites.Shown, nothing, nothing},
+		{RunPage, "Run", fyne.Key2, s.run.View, func() { s.ticker.wake() }, nothing, func() { s.ticker.wake() }},
+		{ReportPage, "Report", fyne.Key3, s.report.View, s.report.Shown, s.report.Hidden, s.report.Themed},
+		{SessionsPage, "Sessions", fyne.Key4, s.sessions.View, s.sessions.Shown, nothing, nothing},
+	}
+}
+
+func (s *Shell) find(id string) *page {
+	for i := range s.pages {
+		if s.pages[i].id == id {
+			return &s.pages[i]
+		}
+	}
+	return nil
+}
+
+// Page is the id of the page in view.
+func (s *Shell) Page() string { return s.current }
+
+// Show brings a page into view.
+func (s *Shell) Show(id string) {
+	p := s.find(id)
+	if p == nil || id == s.current {
+		return
+	}
+	if old := s.find(s.current); old != nil {
+		old.view.Hide()
+		old.hidden()
+	}
+	s.current = id
+	s.ticker.view(id)
+	for i := range s.pages {
+		s.navigation[i].Select(s.pages[i].id == id)
+	}
+	s.Window.Canvas().Unfocus() // a caret that blinks on a hidden page repaints the window
+	p.view.Show()
+	s.centre.Refresh()
+	p.shown()
+	s.refreshCommands()
+}
+
+// Begin starts what moves: the changes of the console and the clock of the run page. Call it when
+// the window is on screen.
+func (s *Shell) Begin() {
+	s.cancel = append(s.cancel, s.Console.Changes(func(what string) {
+		if what == console.ChangedRun {
+			s.ticker.wake() // no need of the UI thread
+		}
+		s.Thread.Do(func() { s.changed(what) })
+	}))
+	s.ticker.start()
+	s.ticker.wake()
+}
+
+// changed brings up to date what the console says has changed.
+func (s *Shell) changed(what string) {
+	switch what {
+	case console.ChangedRun:
+		s.suites.Update()
+	case console.ChangedSessions:
+		if s.current == SessionsPage {
+			s.sessions.Reload()
+		}
+		s.status.reload()
+	case console.ChangedSuites:
+		s.suites.Reload()
+	case console.ChangedEndpoints:
+		s.reloadEndpoints()
+	case console.ChangedOpen:
+		s.buildMenu()
+	}
+	s.refreshCommands()
+}
+
+// prepare is what the ticker calls, off the UI thread: it reads the run once and draws what is in
+// view.
+func (s *Shell) prepare(visible string) (show func(), next time.Duration) {
+	state := s.Console.Run()
+	var draw func()
+	if visible == RunPage {
+		draw = s.run.Prepare(state, s.palette.get())
+	}
+	show = func() {
+		if draw != nil {
+			draw()
+		}
+		s.bar.show(state)
+		s.status.show(state)
+	}
+	switch {
+	case !state.Active:
+		return show, 0
+	case state.Spec.Quiet || visible != RunPage:
+		return show, time.Second
+	}
+	return show, 250 * time.Millisecond
+}
+
+// themed follows a change of the palette.
+func (s *Shell) themed() {
+	s.palette.set(look.Now())
+	for i := range s.pages {
+		s.pages[i].themed()
+	}
+}
+
+// SetMode changes the theme.
+func (s *Shell) SetMode(m look.Mode) {
+	s.theme = &look.Theme{Mode: m}
+	fyne.CurrentApp().Settings().SetTheme(s.theme)
+	s.settings.Theme = string(m)
+	s.keepSettings()
+	s.themed()
+	s.buildMenu()
+}
+
+// Themed is to be called when the desktop changed between dark and light.
+func (s *Shell) Themed() { s.themed() }
+
+func (s *Shell) keepSettings() {
+	set := s.settings
+	s.Thread.Work(func() func() {
+		s.Console.SaveSettings(set)
+		return nil
+	})
+}
+
+// say shows a message above the page.
+func (s *Shell) say(t look.Tone, text string) { s.notice.Say(t, text) }
+
+// offer shows a message with a button that takes something back.
+func (s *Shell) offer(text, undo string, onUndo func()) (forget func()) {
+	s.offered++
+	n := s.offered
+	hide := func() {
+		if s.offered == n {
+			s.notice.Hide()
+		}
+	}
+	s.notice.Say(look.OnAccent, text, widget.NewButton(undo, func() {
+		hide()
+		onUndo()
+	}))
+	return hide
+}
+
+// tellNotices shows what the console has to say at the start.
+func (s *Shell) tellNotices() {
+	s.Thread.Work(func() func() {
+		st := s.Console.Status()
+		return func() {
+			s.status.keep(st)
+			if len(st.Notices) > 0 {
+				text := st.Notices[0]
+				for _, n := range st.Notices[1:] {
+					text += "\n" + n
+				}
+				s.say(look.OnAmber, text)
+			}
+		}
+	})
+}
