@@ -1,0 +1,174 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"velo/assets"
+	"velo/bench"
+	"velo/bench/suite"
+)
+
+// How the length of a fill is known, as Request.Fill says it.
+const (
+	byTokenizer = "tokenizer" // counted by the model's own, in this process
+	byServer    = "server"    // counted by the server's /tokenize
+	byEstimate  = "estimate"  // from bytes, by what a probe showed
+)
+
+// proseBytes is the number of bytes of English prose a token where nothing better is known.
+const proseBytes = 4.4
+
+const (
+	saltedFrom = 32 // tokens a fill must have to begin with a salt; shorter ones differ by their place alone
+	closedFrom = 96 // tokens a fill must have to end with a request
+	salting    = 14 // tokens of a salt, about
+	closing    = 12 // tokens of the request at the end, about
+)
+
+// What a fill asks for at its end. A text that just stops is answered in ways that vary a lot in length.
+const (
+	goOn   = "\n\nContinue the text above in the same style, at length."
+	sumUp  = "\n\nSay in two sentences what the text above is about."
+	filler = " the" // a word that is one token in any vocabulary
+)
+
+// A ruler knows how long texts are, in tokens.
+type ruler struct {
+	source   string
+	count    func(ctx context.Context, text string) (int, error) // nil: lengths are estimated
+	calls    int                                                 // counts that a fill may cost
+	perToken float64                                             // bytes of prose a token
+	template int                                                 // tokens that the server adds to a lone message
+}
+
+// fill makes the user message of a context or bench step. Alone in its request it gets as many tokens as
+// bring the prompt, as the server counts it with its template, to the length asked for.
+func (r *run) fill(ctx context.Context, st stage, p place, alone bool) (text string, salted bool, err error) {
+	l := &r.rules.ruler
+	tokens, depth := st.Fill(), st.Depth
+	tail := ""
+	switch {
+	case tokens < closedFrom:
+	case st.Type == suite.Bench:
+		tail = goOn
+	default:
+		tail = sumUp
+	}
+	head := ""
+	if alone && tokens >= saltedFrom {
+		head, salted = r.salt(p), true
+	}
+	if alone && tokens > 2*l.template {
+		tokens, depth = tokens-l.template, depth-l.template
+	}
+	if r.o.Prefix == bench.PrefixShared && st.Type == suite.Bench && st.PP > 0 && depth > saltedFrom {
+		// The depth is what the workers share; behind it each has a prompt of its own.
+		shared, err := l.fit(ctx, head, r.chance("fill", p), "", depth)
+		if err != nil {
+			return "", false, err
+		}
+		text, err = l.fit(ctx, shared+" ", r.chance("own", p), tail, tokens)
+		return text, salted, err
+	}
+	text, err = l.fit(ctx, head, r.chance("fill", p), tail, tokens)
+	return text, salted, err
+}
+
+// fit returns head, prose from the place that chance picks, and tail, of that many tokens together. It
+// counts, cuts in proportion, and deals with the last few tokens word by word. Where the count will not
+// become exact within the calls it has, the nearest text is returned; without a counter, the first.
+func (l *ruler) fit(ctx context.Context, head string, chance uint64, tail string, tokens int) (string, error) {
+	body := prose(chance, int(float64(tokens-l.roughly(head, tail))*l.perToken))
+	if l.count == nil {
+		return head + body + tail, nil
+	}
+	pad := 0
+	best, bestMiss := "", 1<<62
+	for range l.calls {
+		text := head + body + strings.Repeat(filler, pad) + tail
+		have, err := l.count(ctx, text)
+		if err != nil {
+			return "", fmt.Errorf("cannot count the tokens of a prompt: %w", err)
+		}
+		miss := tokens - have
+		if abs(miss) < bestMiss {
+			best, bestMiss = text, abs(miss)
+		}
+		switch {
+		case miss == 0:
+			return text, nil
+		case abs(miss) > 8:
+			pad = 0
+			body = prose(chance, len(body)+int(float64(miss)*l.perToken))
+		case pad+miss >= 0:
+			pad += miss
+		default:
+			pad = 0
+			body = withoutWords(body, -miss)
+		}
+	}
+	return best, nil
+}
+
+// roughly is the number of tokens of what stands before and behind the prose of a fill.
+func (l *ruler) roughly(head, tail string) int {
+	n := 0
+	if len(head) >= saltLength && head[0] == '[' {
+		n, head = salting, head[saltLength:]
+	}
+	n += int(float64(len(head)) / l.perToken)
+	if tail != "" {
+		n += closing
+	}
+	return n
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// prose cuts about n bytes out of the corpus, whole words, beginning with a sentence near a place that
+// chance picks. Beyond the corpus's end it goes on at the beginning.
+func prose(chance uint64, n int) string {
+	if n <= 0 {
+		return ""
+	}
+	corpus := assets.Corpus()
+	at := sentence(corpus, int(chance%uint64(len(corpus))))
+	var b strings.Builder
+	b.Grow(n)
+	for n > 0 {
+		piece := corpus[at:min(at+n, len(corpus))]
+		b.WriteString(piece)
+		n -= len(piece)
+		at = 0
+	}
+	text := b.String()
+	if i := strings.LastIndexAny(text, " \n"); i > 0 {
+		text = text[:i]
+	}
+	return strings.TrimRight(text, " \n")
+}
+
+// sentence is where the first sentence after byte i begins, or the first word if it is a long one.
+func sentence(corpus string, i int) int {
+	near := corpus[i:min(i+1000, len(corpus))]
+	for _, mark := range []string{". ", " "} {
+		if j := strings.Index(near, mark); j >= 0 && i+j+len(mark) < len(corpus) {
+			return i + j + len(mark)
+		}
+	}
+	return 0
+}
+
+// withoutWords drops words from a text's end.
+func withoutWords(text string, words int) string {
+	for range words {
+		i := strings.LastIndexAny(text, " \n")
+		if i < 0 {
+			return ""
+		}
+		text = strings.TrimRight(text[:i], " \n")
+	}
+	return text
+}

@@ -1,0 +1,299 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"velo/assets"
+	"velo/bench"
+	"velo/bench/client"
+	"velo/bench/suite"
+)
+
+// rules are what a few requests before the measurement found out about the server.
+type rules struct {
+	ruler
+	refused          map[string]bool // fields, by their names in a request
+	completionTokens bool            // the output limit is called max_completion_tokens
+	noStreamOptions  bool            // usage cannot be asked for
+}
+
+// A parameter is something that a suite may ask of a server and that not every server knows.
+type parameter struct {
+	field  string
+	apply  func(*client.Chat)
+	needed bool   // without it the suite would measure something else
+	lost   string // what goes without it
+}
+
+// parameters are those that the run would send. There is one for each reasoning level.
+func (r *run) parameters() []parameter {
+	var all []parameter
+	if t := r.o.Suite.Temperature; t != nil {
+		all = append(all, parameter{"temperature", func(c *client.Chat) { c.Temperature = t }, true, ""})
+	}
+	if r.o.ContinuousUsage {
+		all = append(all, parameter{"continuous_usage_stats", func(c *client.Chat) { c.ContinuousUsage = true }, false, "tokens are counted by other means"})
+	}
+	exact := false
+	var levels []string
+	for _, st := range r.stages {
+		exact = exact || st.Exact()
+		if st.Reasoning != "" && !slices.Contains(levels, st.Reasoning) {
+			levels = append(levels, st.Reasoning)
+		}
+	}
+	if exact {
+		all = append(all,
+			parameter{"min_tokens", func(c *client.Chat) { c.MinTokens = c.MaxTokens }, false, "outputs may end early"},
+			parameter{"ignore_eos", func(c *client.Chat) { c.IgnoreEOS = true }, false, "outputs may end early"})
+	}
+	for _, level := range levels {
+		all = append(all, reasoning(level))
+	}
+	return all
+}
+
+// reasoning is how a step's reasoningEffort is asked for: "off" turns thinking off in the chat template,
+// as vLLM, SGLang and llama.cpp understand it, and sends no effort; any other word is sent as
+// reasoning_effort.
+func reasoning(level string) parameter {
+	if level == suite.ReasoningOff {
+		return parameter{"chat_template_kwargs", func(c *client.Chat) {
+			if c.Extra == nil {
+				c.Extra = map[string]json.RawMessage{}
+			}
+			c.Extra["chat_template_kwargs"] = json.RawMessage(`{"enable_thinking":false}`)
+		}, false, "the model may think although the suite asks it not to"}
+	}
+	return parameter{"reasoning_effort", func(c *client.Chat) { c.ReasoningEffort = level }, false, "the model thinks as much as it likes"}
+}
+
+// probe asks what has to be known before anything is measured: which parameters the server takes, and
+// how many tokens it makes of a text. What it finds is told in notes. A server that cannot be reached
+// ends the run here.
+func (r *run) probe(ctx context.Context) error {
+	l := &r.rules.ruler
+	r.rules.refused = map[string]bool{}
+	l.source, l.perToken = byEstimate, proseBytes
+	fills := slices.ContainsFunc(r.stages, func(st stage) bool { return st.Fill() > 0 })
+	wanted := r.parameters()
+	if !fills && len(wanted) == 0 {
+		return nil
+	}
+	if fills {
+		r.findCounter(ctx)
+	}
+	short := r.salt(place{index: -1, warmup: true}) + prose(r.chance("probe", place{}), 300) + goOn
+	end, err := r.settle(ctx, short, wanted)
+	if err != nil || !fills {
+		return err
+	}
+	if end.Usage == nil || end.Usage.Prompt < 0 {
+		why := "it sends no usage"
+		if end.Status != bench.OK && end.Status != bench.Empty {
+			why = "the probe failed: " + end.Error
+		}
+		if l.count == nil {
+			r.note("Prompt lengths are an estimate at %.1f bytes a token: the server does not say how long prompts are (%s).", l.perToken, why)
+		}
+		return nil
+	}
+	if l.count != nil {
+		if n, err := l.count(ctx, short); err == nil {
+			l.template = max(end.Usage.Prompt-n, 0)
+			r.note("Prompt lengths are counted by the %s; the chat template adds %d tokens, which are part of the length asked for.", l.source, l.template)
+		}
+		return ctx.Err()
+	}
+	return r.weigh(ctx, end.Usage.Prompt, len(short))
+}
+
+// weigh finds the bytes a token by a second, longer probe: what the two have in common cancels out.
+func (r *run) weigh(ctx context.Context, shortTokens, shortBytes int) error {
+	l := &r.rules.ruler
+	long := r.salt(place{index: -2, warmup: true}) + prose(r.chance("probe", place{}), 8300) + goOn
+	end, err := r.ask(ctx, long, nil)
+	if err != nil {
+		return err
+	}
+	if end.Usage != nil && end.Usage.Prompt > shortTokens {
+		perToken := float64(len(long)-shortBytes) / float64(end.Usage.Prompt-shortTokens)
+		if perToken >= 1 && perToken <= 20 {
+			l.perToken = perToken
+			prose := shortBytes - saltLength - len(goOn)
+			l.template = shortTokens - int(float64(prose)/perToken) - salting - closing
+			r.note("Prompt lengths are an estimate at %.2f bytes a token, by a probe against the server's own count.", perToken)
+			return nil
+		}
+	}
+	r.note("Prompt lengths are an estimate at %.1f bytes a token: a probe against the server's count gave nothing usable.", l.perToken)
+	return nil
+}
+
+// findCounter looks for something that counts tokens: the model's tokenizer in this process, else the
+// server's.
+func (r *run) findCounter(ctx context.Context) {
+	l := &r.rules.ruler
+	sample := assets.Corpus()[:16<<10]
+	if t := r.o.Tokens; t != nil {
+		l.source, l.calls = byTokenizer, 16
+		l.count = func(ctx context.Context, text string) (int, error) { return t.Count(text), ctx.Err() }
+	} else {
+		l.source, l.calls = byServer, 8
+		l.count = func(ctx context.Context, text string) (int, error) {
+			return r.o.Client.Tokenize(ctx, r.o.Model, text)
+		}
+	}
+	n, err := l.count(ctx, sample)
+	if err == nil && n > 0 {
+		l.perToken = float64(len(sample)) / float64(n)
+		return
+	}
+	if err != nil && !errors.Is(err, client.ErrNoTokenizer) && ctx.Err() == nil {
+		r.note("The server's tokenizer was not used: %v.", err)
+	}
+	l.source, l.count = byEstimate, nil
+}
+
+// settle asks with all the parameters that the suite wants and goes without those that the server
+// refuses. It returns the end of the last request.
+func (r *run) settle(ctx context.Context, text string, wanted []parameter) (*bench.End, error) {
+	// One request can have one reasoning level; the others are asked after it.
+	var together, further []parameter
+	for _, p := range wanted {
+		if p.field == "reasoning_effort" && slices.ContainsFunc(together, func(q parameter) bool { return q.field == p.field }) {
+			further = append(further, p)
+		} else {
+			together = append(together, p)
+		}
+	}
+	end, err := r.reduce(ctx, text, together)
+	for _, p := range further {
+		if err != nil || r.rules.refused[p.field] {
+			break
+		}
+		_, err = r.reduce(ctx, text, []parameter{p})
+	}
+	return end, err
+}
+
+// reduce asks with the parameters, and again without those that the server names in its refusal. One
+// that refuses without a name is asked with each of them alone.
+func (r *run) reduce(ctx context.Context, text string, with []parameter) (*bench.End, error) {
+	for {
+		end, err := r.ask(ctx, text, with)
+		if err != nil || !refuses(end) {
+			return end, err
+		}
+		if !r.rules.completionTokens && strings.Contains(end.Error, "max_completion_tokens") {
+			r.rules.completionTokens = true
+			continue
+		}
+		if !r.rules.noStreamOptions && strings.Contains(end.Error, "stream_options") && !strings.Contains(end.Error, "continuous_usage_stats") {
+			r.rules.noStreamOptions = true
+			r.note("The server refuses stream_options, so the run goes without it: it sends no usage, and tokens are counted by other means.")
+			continue
+		}
+		named := func(p parameter) bool { return strings.Contains(end.Error, p.field) }
+		if !slices.ContainsFunc(with, named) {
+			break
+		}
+		for _, p := range with {
+			if named(p) {
+				if err := r.drop(p, end); err != nil {
+					return nil, err
+				}
+			}
+		}
+		with = slices.DeleteFunc(slices.Clone(with), named)
+	}
+	plain, err := r.ask(ctx, text, nil)
+	if err != nil {
+		return nil, err
+	}
+	if refuses(plain) {
+		return nil, &failure{plain.Error}
+	}
+	for _, p := range with {
+		end, err := r.ask(ctx, text, []parameter{p})
+		if err != nil {
+			return nil, err
+		}
+		if refuses(end) {
+			if err := r.drop(p, end); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return plain, nil
+}
+
+// drop goes without a parameter, or says why the suite cannot be run.
+func (r *run) drop(p parameter, end *bench.End) error {
+	if p.needed {
+		return &failure{fmt.Sprintf("the server refuses %s, which the suite %q sets: take it out of the suite, or measure another model (%s)", p.field, r.o.Suite.Title, end.Error)}
+	}
+	r.rules.refused[p.field] = true
+	r.note("The server refuses %s, so the run goes without it: %s.", p.field, p.lost)
+	return nil
+}
+
+// refuses tells whether the server did not accept the request as it is.
+func refuses(end *bench.End) bool {
+	return end.Status == bench.Failed && (end.Class == "http-400" || end.Class == "http-422")
+}
+
+// probeOutput is the number of tokens that a probe asks for.
+const probeOutput = 2
+
+// hopeless are the classes of errors that any further request would meet too.
+var hopeless = []string{"connect", "dns", "tls", "http-401", "http-403", "http-404"}
+
+// ask sends a short request that is not measured.
+func (r *run) ask(ctx context.Context, text string, with []parameter) (*bench.End, error) {
+	chat := client.Chat{Model: r.o.Model, Messages: []client.Message{{Role: "user", Content: text}}}
+	r.adapt(&chat, probeOutput)
+	for _, p := range with {
+		p.apply(&chat)
+	}
+	call, err := r.o.Client.Prepare(chat)
+	if err != nil {
+		return nil, &failure{err.Error()}
+	}
+	end := call.Do(ctx, &bench.Request{Session: r.session(-1), Parameters: call.Parameters()}, discard{}).End
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if slices.Contains(hopeless, end.Class) {
+		return nil, &failure{end.Error}
+	}
+	return end, nil
+}
+
+// adapt gives a request its output limit (0: none) and writes it as the server wants it.
+func (r *run) adapt(chat *client.Chat, tokens int) {
+	chat.MaxTokens = tokens
+	extra := func(name, value string) {
+		if chat.Extra == nil {
+			chat.Extra = map[string]json.RawMessage{}
+		}
+		chat.Extra[name] = json.RawMessage(value)
+	}
+	if r.rules.completionTokens && tokens > 0 {
+		extra("max_completion_tokens", strconv.Itoa(tokens))
+	}
+	if r.rules.noStreamOptions {
+		extra("stream_options", "null")
+	}
+}
+
+// discard is the sink of requests that are not measured.
+type discard struct{}
+
+func (discard) Append(bench.Event) {}
