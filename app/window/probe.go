@@ -1,0 +1,38 @@
+package window
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/go-gl/glfw/v3.4/glfw"
+)
+
+// probe opens and closes an invisible window with what Fyne asks for. Fyne itself ends the process
+// with a line of log where there is no display or no OpenGL; here that becomes a sentence.
+func probe() (err error) {
+	const instead = "Velo also works without a window: velo bench quick"
+	defer func() {
+		if r := recover(); r != nil { // the binding panics on errors that it does not expect
+			err = fmt.Errorf("cannot open a window: %v. %s", r, instead)
+		}
+	}()
+	if err := glfw.Init(); err != nil {
+		return fmt.Errorf("cannot open a window: the display cannot be reached (%v). Start Velo on a desktop, or check DISPLAY. %s", err, instead)
+	}
+	defer glfw.Terminate()
+	glfw.WindowHint(glfw.Visible, glfw.False)
+	if (runtime.GOARCH == "arm64" || runtime.GOARCH == "arm") && runtime.GOOS != "darwin" {
+		glfw.WindowHint(glfw.ClientAPI, glfw.OpenGLESAPI)
+		glfw.WindowHint(glfw.ContextVersionMajor, 2)
+		glfw.WindowHint(glfw.ContextVersionMinor, 0)
+	} else {
+		glfw.WindowHint(glfw.ContextVersionMajor, 2)
+		glfw.WindowHint(glfw.ContextVersionMinor, 1)
+	}
+	w, err := glfw.CreateWindow(16, 16, "Velo", nil, nil)
+	if err != nil {
+		return fmt.Errorf("cannot open a window: the display has no OpenGL 2.1 (%v). Install a driver, or Mesa's software one (libgl1-mesa-dri). %s", err, instead)
+	}
+	w.Destroy()
+	return nil
+}

@@ -1,0 +1,70 @@
+// Package window opens the real window. It alone imports fyne/v2/app, and with it OpenGL.
+package window
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/app"
+
+	_ "velo/app/window/glstub" // answers OpenGL's one link-time symbol
+	"velo/assets/icons"
+	"velo/ui"
+	"velo/ui/console"
+	"velo/ui/thread"
+)
+
+// ID is the program's name towards the desktop.
+const ID = "io.velo.console"
+
+// Run opens the window over a console and returns when it is closed: 0, or 1 where no window could
+// be opened, which is told on stderr. The files are opened as if they were dropped; what raise
+// delivers later, the arguments of a second start, is opened too and the window comes to the front.
+// Call it on the main goroutine.
+func Run(c console.Console, open []string, raise <-chan []string) int {
+	if err := probe(); err != nil {
+		fmt.Fprintln(os.Stderr, "velo: "+err.Error())
+		return 1
+	}
+	keepTexturesShortly()
+	a := app.NewWithID(ID)
+	a.SetIcon(fyne.NewStaticResource("velo.png", icons.PNG))
+	w := a.NewWindow("Velo")
+	w.SetMaster()
+	t := thread.New(fyne.Do)
+	s := ui.New(ui.Params{Console: c, Window: w, Thread: t, Quit: a.Quit,
+		OpenURL: func(path string) error {
+			return a.OpenURL(&url.URL{Scheme: "file", Path: filepath.ToSlash(path)})
+		}})
+	a.Settings().AddListener(func(fyne.Settings) { s.Themed() })
+
+	done := make(chan struct{})
+	a.Lifecycle().SetOnStarted(func() {
+		s.Begin()
+		s.Open(open...)
+		go func() {
+			for {
+				select {
+				case <-done:
+					return
+				case files, ok := <-raise:
+					if !ok {
+						return
+					}
+					t.Do(func() {
+						w.Show()
+						w.RequestFocus()
+						s.Open(files...)
+					})
+				}
+			}
+		}()
+	})
+	w.ShowAndRun()
+	close(done)
+	t.Close()
+	return 0
+}
