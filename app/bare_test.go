@@ -70,7 +70,7 @@ func TestEveryCommandWithoutLibraries(t *testing.T) {
 		want string
 	}{
 		{[]string{"version"}, 0, "velo "},
-		{[]string{"sim", "--scenario", "list"}, 0, "plain"},
+		{[]string{"sim", "--scenario", "list"}, 0, "steady"},
 		{[]string{"sessions"}, 0, "No sessions yet"},
 		{[]string{"bench", "quick", "--out", "/data/out", "--format", "pdf,png,md,csv,json,svg,html,benchstat,vllm"}, 0, "not a real model"},
 		{[]string{"report", "/data/none.velo"}, 1, "none.velo"},

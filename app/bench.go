@@ -2,12 +2,10 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -62,15 +60,15 @@ func benchCommand() *cobra.Command {
 	fl.StringVar(&f.model, "model", "", "model `ID` (default: the first that the endpoint lists)")
 	fl.StringVar(&f.keyEnv, "api-key-env", "", "`NAME` of the environment variable that holds the API key")
 	fl.IntVar(&f.workers, "workers", 1, "concurrent streams")
-	fl.IntVar(&f.repeat, "repeat", 1, "repetitions of the whole suite; from 3 on, intervals between runs are shown")
+	fl.IntVar(&f.repeat, "repeat", 0, "repetitions of the whole suite; from 3 on, intervals between runs are shown (default: as the suite says, else 1)")
 	fl.Int64Var(&f.seed, "seed", 1, "of fills, salts and order")
 	fl.StringVar(&f.out, "out", "", "`DIR` for the report's files (default with --format: the current one)")
 	fl.StringSliceVar(&f.formats, "format", nil, "report `FORMATS`: "+strings.Join(formatIDs(), ", "))
 	fl.StringArrayVar(&f.slo, "slo", nil, "objective, `NAME[_pQ]=VALUE`, repeatable: ttft_p95=200ms, rate=20, error_rate=1%. NAME is ttft, ttfo, itl, tpot, e2e, rate, goodput or error_rate; without _pQ each request must meet it")
 	fl.BoolVar(&f.json, "json", false, "print one JSON line a session instead of the table")
-	fl.StringVar(&f.prefix, "prefix", bench.PrefixSalted, "how prompts begin: salted (no prefix cache can help) or shared")
-	fl.StringVar(&f.failure, "on-failure", bench.FailureContinue, "what a failed request does: stop, skip (the rest of its step) or continue")
-	fl.IntVar(&f.warmup, "warmup", -1, "warm-up requests before each step; -1 = as many as workers")
+	fl.StringVar(&f.prefix, "prefix", "", "how prompts begin: salted (no prefix cache can help) or shared (default: as the suite says, else salted)")
+	fl.StringVar(&f.failure, "on-failure", "", "what a failed request does: stop, skip (the rest of its step) or continue (default: as the suite says, else stop with one worker and continue with more)")
+	fl.IntVar(&f.warmup, "warmup", -1, "warm-up requests before each step; -1 = as the suite says, else as many as workers")
 	fl.BoolVar(&f.continuous, "continuous-usage", false, "ask for usage in every chunk (vLLM and SGLang give exact counts then)")
 	fl.BoolVar(&f.http2, "http2", false, "use HTTP/2 (stamps are then taken in the program, not in the kernel)")
 	fl.BoolVar(&f.thinkTags, "think-tags", false, "split inline <think>…</think> off the answer")
@@ -116,13 +114,13 @@ func (f *benchFlags) plan(args []string) (suites []*suite.Suite, slo []bench.SLO
 	if f.formats, err = checkFormats(f.formats); err != nil {
 		return nil, nil, "", err
 	}
-	if f.workers < 1 || f.repeat < 1 {
-		return nil, nil, "", usage("--workers and --repeat start at 1")
+	if f.workers < 1 || f.repeat < 0 || f.warmup < -1 {
+		return nil, nil, "", usage("--workers starts at 1, --repeat and --warmup at 0")
 	}
-	if f.prefix != bench.PrefixSalted && f.prefix != bench.PrefixShared {
+	if !slices.Contains([]string{"", bench.PrefixSalted, bench.PrefixShared}, f.prefix) {
 		return nil, nil, "", usage("--prefix is salted or shared, not %q", f.prefix)
 	}
-	if !slices.Contains([]string{bench.FailureStop, bench.FailureSkip, bench.FailureContinue}, f.failure) {
+	if !slices.Contains([]string{"", bench.FailureStop, bench.FailureSkip, bench.FailureContinue}, f.failure) {
 		return nil, nil, "", usage("--on-failure is stop, skip or continue, not %q", f.failure)
 	}
 	if f.keyEnv != "" {
@@ -238,7 +236,7 @@ func benchOne(ctx context.Context, cmd *cobra.Command, m *measurement, keeper *k
 		}
 	}
 	if f.json {
-		if err := printJSON(out, r, files); err != nil {
+		if err := report.WriteSummary(out, r, files); err != nil {
 			return benchResult{}, err
 		}
 	} else {
@@ -273,7 +271,6 @@ func lastError(r *measure.Run) string {
 type keeper struct {
 	dir   string
 	store *store.Store
-	inbox string
 	files map[string]string // session ID → file, while the store is held
 }
 
@@ -285,18 +282,14 @@ func openKeeper(dir string) (*keeper, error) {
 	if !errors.Is(err, store.ErrBusy) {
 		return nil, err
 	}
-	inbox := store.InboxDir(dir)
-	if err := os.MkdirAll(inbox, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the folder for sessions to be taken in: %w", err)
-	}
-	return &keeper{dir: dir, inbox: inbox, files: map[string]string{}}, nil
+	return &keeper{dir: dir, files: map[string]string{}}, nil
 }
 
 func (k *keeper) record(h *bench.Header) (recorder, error) {
 	if k.store != nil {
 		return k.store.Record(h)
 	}
-	path := filepath.Join(k.inbox, h.ID+".velo")
+	path := store.InboxPath(k.dir, h.ID)
 	k.files[h.ID] = path
 	return store.Create(path, h)
 }
@@ -311,7 +304,7 @@ func (k *keeper) session(id string) (*bench.Session, error) {
 // finish notes the headline numbers, or hands the session over.
 func (k *keeper) finish(id string, r *report.Report) {
 	if k.store != nil {
-		_ = k.store.SetSummaryMetrics(id, headline(r.Run))
+		_ = noteHeadline(k.store, id, r.Run)
 		return
 	}
 	// Where nobody takes it, it stays in the inbox until the next start.
@@ -360,13 +353,4 @@ func (p *progress) end() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
 	}
-}
-
-// printJSON prints a session as one line of JSON, without its raw events.
-func printJSON(w io.Writer, r *report.Report, files []string) error {
-	line := struct {
-		report.Summary
-		Files []string `json:"files,omitempty"`
-	}{report.Summarize(r), files}
-	return json.NewEncoder(w).Encode(line)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -111,7 +112,7 @@ func calibrate(ctx context.Context, n int, rate float64, duration time.Duration)
 	tokens := max(2, int(rate*duration.Seconds()))
 	itl := time.Duration(float64(time.Second) / rate)
 	var own scripted
-	url, err := own.start(ctx, "--scenario", "plain", "--log", log, "--ttft", "500ms", "--itl", itl.String(), "--tokens", strconv.Itoa(tokens))
+	url, err := own.start(ctx, "--scenario", "steady", "--log", log, "--ttft", "500ms", "--itl", itl.String(), "--tokens", strconv.Itoa(tokens))
 	if err != nil {
 		return calibration{}, err
 	}
@@ -251,7 +252,8 @@ func summarize(all, first []float64) errorsOf {
 }
 
 func quantile(v []float64, q float64) measure.Num {
-	d := measure.DistOf("", v)
+	slices.Sort(v)
+	d := measure.Dist{N: len(v), Values: v}
 	return d.Q(q).Value
 }
 

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -43,18 +42,21 @@ var _ console.Console = (*theConsole)(nil)
 // settings is what the store keeps for the window.
 type settings struct {
 	console.Settings
-	Selected string // endpoint
+	Selected string   // endpoint
+	Keyed    []string // endpoints that have a key: asking the keyring may ask the user
 }
+
+// Where the settings are in the store.
+const (
+	settingsName   = "window"
+	settingsSchema = 1
+)
 
 func newConsole(st *store.Store, dir string) *theConsole {
 	c := &theConsole{dir: dir, store: st, secrets: store.OpenSecrets(dir), watchers: map[int]func(string){}}
 	c.settings.Theme = "auto"
-	if b, err := st.Settings(); err != nil {
+	if _, err := st.Settings(settingsName, settingsSchema, &c.settings); err != nil {
 		c.notice("The settings could not be read, the defaults are in force: " + err.Error())
-	} else if len(b) > 0 {
-		if err := json.Unmarshal(b, &c.settings); err != nil {
-			c.notice("The settings could not be read, the defaults are in force: " + err.Error())
-		}
 	}
 	if s := st.Recovered(); s != "" {
 		c.notice(s)
@@ -114,13 +116,30 @@ func (c *theConsole) Endpoints() []console.Endpoint {
 	}
 	var out []console.Endpoint
 	for _, e := range kept {
-		out = append(out, fromStore(e))
+		out = append(out, console.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, HasKey: c.keyed(e.ID), ThinkTags: e.ThinkTags})
 	}
 	return append(out, console.Endpoint{ID: builtInID, Name: builtInName, BuiltIn: true})
 }
 
-func fromStore(e store.Endpoint) console.Endpoint {
-	return console.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, HasKey: e.HasKey, ThinkTags: e.ThinkTags}
+func (c *theConsole) keyed(endpoint string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.settings.Keyed, endpoint)
+}
+
+// setKey keeps or, when it is empty, forgets the key of an endpoint.
+func (c *theConsole) setKey(endpoint, key string) error {
+	if err := c.secrets.Set(endpoint, key); err != nil {
+		return fmt.Errorf("cannot keep the key in the %s: %w", c.secrets.Where(), err)
+	}
+	c.mu.Lock()
+	c.settings.Keyed = slices.DeleteFunc(c.settings.Keyed, func(id string) bool { return id == endpoint })
+	if key != "" {
+		c.settings.Keyed = append(c.settings.Keyed, endpoint)
+	}
+	c.mu.Unlock()
+	c.keepSettings()
+	return nil
 }
 
 func (c *theConsole) endpoint(id string) (console.Endpoint, error) {
@@ -146,25 +165,17 @@ func (c *theConsole) SaveEndpoint(e console.Endpoint, key *string) (console.Endp
 	if strings.TrimSpace(e.Name) == "" {
 		e.Name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(e.URL, "http://"), "https://"), "/v1")
 	}
-	if e.ID == "" {
-		e.ID = bench.NewID(time.Now())
-	} else if old, err := c.endpoint(e.ID); err == nil {
-		e.HasKey = old.HasKey
-	}
-	if key != nil {
-		if *key == "" {
-			err = c.secrets.Delete(e.ID)
-		} else {
-			err = c.secrets.Set(e.ID, *key)
-		}
-		if err != nil {
-			return e, fmt.Errorf("cannot keep the key in the %s: %w", c.secrets.Where(), err)
-		}
-		e.HasKey = *key != ""
-	}
-	if err := c.store.PutEndpoint(store.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, HasKey: e.HasKey, ThinkTags: e.ThinkTags}); err != nil {
+	kept, err := c.store.PutEndpoint(store.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, ThinkTags: e.ThinkTags})
+	if err != nil {
 		return e, err
 	}
+	e.ID = kept.ID
+	if key != nil {
+		if err := c.setKey(e.ID, *key); err != nil {
+			return e, err
+		}
+	}
+	e.HasKey = c.keyed(e.ID)
 	c.changed(console.ChangedEndpoints)
 	return e, nil
 }
@@ -179,8 +190,8 @@ func (c *theConsole) DeleteEndpoint(id string) error {
 		return errors.New("cannot remove the built-in endpoint")
 	}
 	if e.HasKey {
-		if err := c.secrets.Delete(id); err != nil {
-			return fmt.Errorf("cannot remove the key from the %s: %w", c.secrets.Where(), err)
+		if err := c.setKey(id, ""); err != nil {
+			return err
 		}
 	}
 	if err := c.store.DeleteEndpoint(id); err != nil {
@@ -288,9 +299,9 @@ func (c *theConsole) Suites() []console.Suite {
 		c.notice("The suites could not be read: " + err.Error())
 	}
 	for _, k := range kept {
-		s, err := suite.Parse(k.ID, k.JSON)
+		s, err := suite.Parse(k.Title, k.Document)
 		if err != nil {
-			c.notice(fmt.Sprintf("The suite %q could not be read: %v", k.ID, err))
+			c.notice(fmt.Sprintf("The suite %q could not be read: %v", k.Title, err))
 			continue
 		}
 		out = append(out, describe(s, k.ID, false, k.Path))
@@ -302,7 +313,7 @@ func (c *theConsole) Suites() []console.Suite {
 }
 
 func describe(s *suite.Suite, id string, builtIn bool, path string) console.Suite {
-	return console.Suite{ID: id, Title: s.Title, Description: s.Description, BuiltIn: builtIn, Steps: s.Requests(1, 1), Path: path}
+	return console.Suite{ID: id, Title: s.Title, Description: s.Description, BuiltIn: builtIn, Steps: s.Sending(), Path: path}
 }
 
 func (c *theConsole) suite(id string) (*suite.Suite, error) {
@@ -317,7 +328,7 @@ func (c *theConsole) suite(id string) (*suite.Suite, error) {
 	}
 	for _, k := range kept {
 		if k.ID == id {
-			return suite.Parse(k.ID, k.JSON)
+			return suite.Parse(k.Title, k.Document)
 		}
 	}
 	return nil, fmt.Errorf("cannot find the suite %q: it was removed; pick another", id)
@@ -377,7 +388,7 @@ func (c *theConsole) open(path string) (console.What, error) {
 		// The file's name tells it from the built-in one that it is a copy of.
 		id = "file-" + strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
-	if err := c.store.PutSuite(store.Suite{ID: id, JSON: s.Marshal(), Path: path}); err != nil {
+	if _, err := c.store.PutSuite(store.Suite{ID: id, Title: s.Title, Path: path, Document: s.Marshal()}); err != nil {
 		return console.What{}, err
 	}
 	c.changed(console.ChangedSuites)
@@ -404,16 +415,13 @@ func (c *theConsole) Sessions() ([]console.Session, error) {
 		out[i] = console.Session{
 			ID: s.ID, Title: s.Title, Model: s.Model, Endpoint: s.Endpoint, Suite: s.Suite, BuiltIn: s.BuiltIn,
 			Began: s.Began, Duration: s.Duration, State: s.State, Requests: s.Requests, Failed: s.Failed,
-			Tokens: s.Tokens, Workers: s.Workers, TTFT: measure.Missing, Rate: measure.Missing, Source: measure.Server,
+			Tokens: s.Tokens, Workers: s.Workers, TTFT: measure.Missing, Rate: measure.Missing, Source: measure.Source(s.Source),
 		}
 		if v, ok := s.Metrics["ttft"]; ok {
 			out[i].TTFT = measure.Num(v)
 		}
 		if v, ok := s.Metrics["rate"]; ok {
 			out[i].Rate = measure.Num(v)
-		}
-		if s.Metrics["estimate"] > 0 {
-			out[i].Source = measure.Estimate
 		}
 	}
 	return out, nil
@@ -482,20 +490,14 @@ func (c *theConsole) ExportFile(id, path string) error {
 
 // takeSession takes in a session that `velo bench` measured while this window held the store.
 func (c *theConsole) takeSession(path string) handoff.Reply {
-	if filepath.Dir(filepath.Clean(path)) != filepath.Clean(c.store.Inbox()) {
+	if path != store.InboxPath(c.dir, strings.TrimSuffix(filepath.Base(path), store.Extension)) {
 		return handoff.Reply{Error: "that file is not in the inbox"}
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return handoff.Reply{Error: err.Error()}
-	}
-	defer f.Close()
-	s, err := c.store.Import(f)
+	s, err := c.store.ImportFile(path)
 	if err != nil {
 		return handoff.Reply{Error: err.Error()}
 	}
 	c.noteHeadline(s.ID)
-	_ = os.Remove(path)
 	c.changed(console.ChangedSessions)
 	return handoff.Reply{}
 }
@@ -527,12 +529,10 @@ func (c *theConsole) SaveSettings(s console.Settings) {
 
 func (c *theConsole) keepSettings() {
 	c.mu.Lock()
-	b, err := json.Marshal(c.settings)
+	kept := c.settings
+	kept.Keyed = slices.Clone(kept.Keyed)
 	c.mu.Unlock()
-	if err == nil {
-		err = c.store.PutSettings(b)
-	}
-	if err != nil {
+	if err := c.store.PutSettings(settingsName, settingsSchema, kept); err != nil {
 		c.notice("The settings could not be kept: " + err.Error())
 	}
 }

@@ -70,19 +70,12 @@ func (c *theConsole) Start(spec console.RunSpec) error {
 	}
 	r.state = console.RunState{Active: true, Title: s.Title, Endpoint: e.Name, Model: model, BuiltIn: e.BuiltIn, Drawing: drawing, Spec: spec}
 	m := &measurement{
-		model: model, suite: s, workers: spec.Workers, repeat: spec.Repeat, seed: spec.Seed, prefix: orElse(spec.Prefix, bench.PrefixSalted),
-		failure: orElse(spec.Failure, bench.FailureContinue), warmup: -1, timeout: defaultTimeout, drawing: drawing,
+		model: model, suite: s, workers: spec.Workers, repeat: spec.Repeat, seed: spec.Seed, prefix: spec.Prefix,
+		failure: spec.Failure, warmup: -1, timeout: defaultTimeout, drawing: drawing,
 	}
 	go c.measure(ctx, m, r.clock, r.rec)
 	go c.changed(console.ChangedRun)
 	return nil
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 func (c *theConsole) measure(ctx context.Context, m *measurement, clock bench.Clock, rec *recording) {
@@ -134,7 +127,7 @@ func (r *running) spec() console.RunSpec {
 func (c *theConsole) noteHeadline(id string) {
 	s, err := c.store.Session(id)
 	if err == nil {
-		err = c.store.SetSummaryMetrics(id, headline(measure.Compute(s, measure.Options{})))
+		err = noteHeadline(c.store, id, measure.Compute(s, measure.Options{}))
 	}
 	if err != nil {
 		c.notice(fmt.Sprintf("The session %s could not be read back: %v", id, err))

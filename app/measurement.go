@@ -23,9 +23,9 @@ type measurement struct {
 	workers    int
 	repeat     int
 	seed       int64
-	prefix     string
+	prefix     string // "" = as the suite says, as failure
 	failure    string
-	warmup     int // −1 = as many as workers
+	warmup     int // −1 = as the suite says, else as many as workers
 	continuous bool
 	http2      bool
 	timeout    bench.Timeout

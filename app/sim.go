@@ -86,7 +86,7 @@ func simCommand() *cobra.Command {
 	f.DurationVar(&itl, "itl", 0, "time between tokens")
 	f.IntVar(&tokens, "tokens", 0, "tokens of an answer that nothing else limits")
 	f.IntVar(&tokensPerChunk, "tokens-per-chunk", 0, "tokens in each stream event")
-	f.StringVar(&scenario, "scenario", "", "`NAME` of a built-in scenario or a file; list prints the names")
+	f.StringVar(&scenario, "scenario", "steady", "`NAME` of a built-in scenario or a file; list prints the names")
 	f.StringVar(&log, "log", "", "`FILE` that takes one JSON line a chunk: the times before and after its write")
 	f.BoolVar(&withParent, "with-parent", false, "end when standard input closes")
 	_ = f.MarkHidden("with-parent")

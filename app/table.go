@@ -8,6 +8,7 @@ import (
 
 	"velo/bench/measure"
 	"velo/bench/report"
+	"velo/store"
 )
 
 // headline are the numbers that the list of sessions shows, so that it need not compute each one.
@@ -20,10 +21,15 @@ func headline(r *measure.Run) map[string]float64 {
 	}
 	put("ttft", r.TTFT.Q(0.5).Value)
 	put("rate", r.Rate.Q(0.5).Value)
-	if r.Source == measure.Estimate {
-		m["estimate"] = 1
-	}
 	return m
+}
+
+// noteHeadline keeps them with the session.
+func noteHeadline(st *store.Store, id string, r *measure.Run) error {
+	if err := st.SetSummaryMetrics(id, headline(r)); err != nil {
+		return err
+	}
+	return st.SetSummarySource(id, string(r.Source))
 }
 
 // printTable prints the end of a run for a person.

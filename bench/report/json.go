@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +24,34 @@ const jsonFormat = "velo-report/1"
 func writeJSON(w io.Writer, r *Report) error {
 	o := &object{w: bufio.NewWriterSize(w, 1<<16)}
 	o.begin()
+	putComputed(o, r, true)
+	putEvents(o, r.Session)
+	o.end()
+	return o.close()
+}
+
+// WriteSummary writes one line of JSON: what writeJSON writes, without the requests and the raw
+// events, and with the names of the files that were written beside it.
+func WriteSummary(w io.Writer, r *Report, files []string) error {
+	var text, line bytes.Buffer
+	o := &object{w: bufio.NewWriter(&text)}
+	o.begin()
+	putComputed(o, r, false)
+	o.put("files", append([]string{}, files...))
+	o.end()
+	if err := o.close(); err != nil {
+		return err
+	}
+	if err := json.Compact(&line, text.Bytes()); err != nil {
+		return err
+	}
+	line.WriteByte('\n')
+	_, err := w.Write(line.Bytes())
+	return err
+}
+
+// putComputed writes what was computed; the requests one by one only where they are wanted.
+func putComputed(o *object, r *Report, requests bool) {
 	o.put("format", jsonFormat)
 	o.put("velo", r.Version)
 	o.put("title", r.Title)
@@ -36,7 +65,9 @@ func writeJSON(w io.Writer, r *Report) error {
 	o.put("errors", r.Run.Errors)
 	o.put("broken", r.Run.Broken)
 	o.list("steps", len(r.Run.Steps), func(i int) any { return stepJSON(&r.Run.Steps[i]) })
-	o.list("requests", len(r.Run.Requests), func(i int) any { return requestJSON(&r.Run.Requests[i]) })
+	if requests {
+		o.list("requests", len(r.Run.Requests), func(i int) any { return requestJSON(&r.Run.Requests[i]) })
+	}
 	o.list("objectives", len(r.Run.Objectives), func(i int) any {
 		x := r.Run.Objectives[i]
 		return map[string]any{"metric": x.SLO.Metric, "quantile": measure.Num(x.SLO.Quantile), "bound": measure.Num(x.SLO.Bound), "text": x.Text, "value": x.Value, "result": x.Result, "n": x.N}
@@ -45,9 +76,6 @@ func writeJSON(w io.Writer, r *Report) error {
 		c := r.Run.Trust[i]
 		return map[string]any{"id": c.ID, "name": c.Name, "level": c.Level, "value": c.Value, "bound": c.Bound, "detail": c.Detail}
 	})
-	putEvents(o, r.Session)
-	o.end()
-	return o.close()
 }
 
 func texts(fs []Finding) []string {
@@ -160,7 +188,7 @@ func stepJSON(st *measure.Step) map[string]any {
 	}
 	prefill := stepDistJSON(&st.Prefill)
 	prefill["source"] = st.PrefillSource
-	m["prefill_rate"] = prefill
+	m["prefill"] = prefill
 	return m
 }
 
@@ -185,7 +213,7 @@ func requestJSON(q *measure.Request) map[string]any {
 		"tokens": q.N, "tokens_first_chunk": q.N1, "tokens_by_chunk": tokens, "answer_tokens": q.Answer, "reasoning_tokens": q.Thought,
 		"unseen": q.Unseen, "prompt": q.Prompt, "cached": q.Cached,
 		"ttfb": q.TTFB, "ttft": q.TTFT, "ttfo": q.TTFO, "ttst": q.TTST, "e2e": q.E2E, "close": q.Close, "itl": q.ITL, "tpot": q.TPOT,
-		"rate": q.Rate, "peak_rate": q.Peak, "max_gap": q.MaxGap, "prefill_rate": q.Prefill, "prefill_source": q.PrefillSource,
+		"rate": q.Rate, "peak": q.Peak, "max_gap": q.MaxGap, "prefill": q.Prefill, "prefill_source": q.PrefillSource,
 		"latency": q.Latency, "ttft_planned": q.TTFTPlanned, "schedule_delay": q.ScheduleDelay, "written_delay": q.WrittenDelay,
 		"acceptance": q.Acceptance, "cache_hit": q.CacheHit, "tokens_per_chunk": q.MeanChunk, "short_gaps": q.ShortGaps,
 		"rolling":   map[string]any{"median": q.Rolling.Median, "min": q.Rolling.Min, "max": q.Rolling.Max, "stability": q.Rolling.Stability},
