@@ -1,6 +1,9 @@
 package measure
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A line is the rolling rate of several streams together, at the lines of a grid: the tokens that
 // they received in (t − w, t] over the time in it in which at least one of them was decoding, from
@@ -12,6 +15,7 @@ type line struct {
 	step   time.Duration
 	cells  int // of the window
 	base   int // number of the first cell of tokens
+	floor  int // cells below it were trimmed
 	tokens []int64
 }
 
@@ -20,7 +24,7 @@ type line struct {
 const mostCells = 1 << 20
 
 func newLine(w time.Duration) *line {
-	return &line{step: tick, cells: max(1, int((w+tick/2)/tick))}
+	return &line{step: tick, cells: int(min(max(1, (w+tick/2)/tick), mostCells)), floor: math.MinInt}
 }
 
 // add counts tokens that arrived at a time. A negative number takes them back.
@@ -29,6 +33,9 @@ func (l *line) add(at time.Duration, tokens int) {
 		return
 	}
 	k := bucketOf(at, l.step)
+	if k < l.floor {
+		return
+	}
 	if len(l.tokens) == 0 {
 		l.base = k
 	}
@@ -120,15 +127,18 @@ func (s *sweep) walk(l *line, ps periods, until int, emit func(p RollingSample, 
 			n := s.tokens - (opened - openedBefore)
 			emit(RollingSample{end, float64(n) / busy.Seconds()}, true)
 		}
-		if !decoding && at < len(ps) {
-			s.skip(l, ps[at].from, until)
+		if !decoding {
+			next := until + 1
+			if at < len(ps) {
+				next = min(next, bucketOf(ps[at].from, l.step))
+			}
+			s.skip(l, next-1)
 		}
 	}
 }
 
-// skip passes over cells in which nothing is decoding, up to the one before that of t.
-func (s *sweep) skip(l *line, t time.Duration, until int) {
-	k := min(bucketOf(t, l.step), until+1) - 1
+// skip goes to cell k, over cells in which nothing is decoding.
+func (s *sweep) skip(l *line, k int) {
 	if k-s.cell <= l.cells {
 		return
 	}
@@ -136,5 +146,14 @@ func (s *sweep) skip(l *line, t time.Duration, until int) {
 	s.tokens = 0
 	for i := k - l.cells + 1; i <= k; i++ {
 		s.tokens += l.at(i)
+	}
+}
+
+// trim forgets the cells that a sweep that has come to a cell no longer needs.
+func (l *line) trim(cell int) {
+	if d := min(cell-l.cells-l.base, len(l.tokens)); d > 256 {
+		l.tokens = l.tokens[:copy(l.tokens, l.tokens[d:])]
+		l.base += d
+		l.floor = l.base
 	}
 }

@@ -55,11 +55,10 @@ func halve(cells []extremes) []extremes {
 	return out
 }
 
-// clone is a copy to which a tail can be added.
-func (t *thinner) clone() thinner {
-	c := *t
-	c.cells = append(make([]extremes, 0, t.limit), t.cells...)
-	return c
+// copyFrom makes t a copy of o in t's own memory.
+func (t *thinner) copyFrom(o *thinner) {
+	t.limit, t.size = o.limit, o.size
+	t.cells = append(t.cells[:0], o.cells...)
 }
 
 // points are the extremes of the cells in order of time, at most limit of them.
