@@ -30,9 +30,7 @@ func writeBenchstat(w io.Writer, r *Report) error {
 	steps := map[int]*bench.Step{}
 	var order []key
 	for _, st := range r.Session.Steps {
-		if st != nil {
-			steps[st.Number] = st
-		}
+		steps[st.Number] = st
 	}
 	for i := range r.Run.Requests {
 		q := &r.Run.Requests[i]

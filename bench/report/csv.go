@@ -42,9 +42,7 @@ func writeRequestsCSV(w io.Writer, r *Report) error {
 	}
 	steps := map[int]*bench.Step{}
 	for _, st := range r.Session.Steps {
-		if st != nil {
-			steps[st.Number] = st
-		}
+		steps[st.Number] = st
 	}
 	for i := range r.Run.Requests {
 		q := &r.Run.Requests[i]

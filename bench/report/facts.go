@@ -23,7 +23,7 @@ func (b *builder) facts(version string) []Fact {
 	if h.Endpoint.BuiltIn {
 		add("Endpoint", "built-in scripted endpoint of Velo, not a real model")
 	} else {
-		add("Endpoint", strings.TrimSpace(h.Endpoint.Name+" "+withoutUser(h.Endpoint.URL)))
+		add("Endpoint", joinNotes(oneLine(h.Endpoint.Name, 60), withoutUser(h.Endpoint.URL), h.Plan.Protocol))
 	}
 	add("Model", h.Endpoint.Model)
 	if s := joinNotes(oneLine(h.Endpoint.Server, 80), oneLine(h.Endpoint.OwnedBy, 80)); s != "" {
@@ -35,14 +35,9 @@ func (b *builder) facts(version string) []Fact {
 	}
 	add("Suite", suite)
 	add("Load", b.load())
-	add("Repetitions", countOr(h.Plan.Repeat))
-	add("Seed", fmt.Sprint(h.Plan.Seed))
-	add("Prompts", prefixWords(h.Plan.Prefix))
+	add("Repetitions", repetitions(h.Plan))
+	add("Prompts", prefixWord(h.Plan.Prefix))
 	add("Warm-up", b.warmup())
-	add("On failure", h.Plan.Failure)
-	if h.Plan.Protocol != "" {
-		add("Protocol", h.Plan.Protocol)
-	}
 	if h.Plan.Channel == "think-tags" {
 		add("Reasoning", "inline <think> is split off")
 	}
@@ -53,7 +48,7 @@ func (b *builder) facts(version string) []Fact {
 	}
 	add("Duration", b.duration())
 	add("Machine", machine(&h.Environment))
-	add("System", joinNotes(h.Environment.OS, h.Environment.Kernel, governor(h.Environment.Governor)))
+	add("System", joinNotes(h.Environment.Host, h.Environment.OS, h.Environment.Kernel, governor(h.Environment.Governor)))
 	for _, k := range sortedKeys(h.Environment.Extra) {
 		add(oneLine(k, 40), h.Environment.Extra[k])
 	}
@@ -79,14 +74,14 @@ func (b *builder) load() string {
 	case p.Workers == 1:
 		return "closed loop, one stream"
 	case p.Workers > 1:
-		return fmt.Sprintf("closed loop, %s released together at each step", plural(p.Workers, "worker"))
+		return fmt.Sprintf("closed loop, %s", plural(p.Workers, "worker"))
 	}
 	return ""
 }
 
 func (b *builder) warmup() string {
 	if n := b.run.Warm; n > 0 {
-		return plural(n, "request") + ", kept, marked and left out of request metrics"
+		return plural(n, "request") + ", not in the numbers"
 	}
 	return "none"
 }
@@ -113,10 +108,8 @@ func (b *builder) stampWords() string {
 
 func machine(e *bench.Environment) string {
 	var parts []string
-	for _, s := range []string{e.CPU, e.Host} {
-		if s = oneLine(s, 80); s != "" {
-			parts = append(parts, s)
-		}
+	if s := oneLine(e.CPU, 80); s != "" {
+		parts = append(parts, s)
 	}
 	if e.Cores > 0 {
 		parts = append(parts, plural(e.Cores, "core"))
@@ -139,9 +132,9 @@ func drawing(d string) string {
 	case bench.DrawingNone:
 		return "none (command line)"
 	case bench.DrawingQuiet:
-		return "quiet: at most one redraw a second while measuring"
+		return "quiet, at most one redraw a second"
 	case bench.DrawingLive:
-		return "live: charts and numbers were drawn as they came"
+		return "live, drawn as it came"
 	}
 	return d
 }
@@ -156,11 +149,22 @@ func prefixWords(p string) string {
 	return p
 }
 
-func countOr(n int) string {
-	if n <= 0 {
+// prefixWord is prefixWords in short.
+func prefixWord(p string) string {
+	switch p {
+	case bench.PrefixSalted:
+		return "salted: no prefix cache can help"
+	case bench.PrefixShared:
+		return "shared prefix: warm prefix cache"
+	}
+	return p
+}
+
+func repetitions(p bench.Plan) string {
+	if p.Repeat <= 0 {
 		return ""
 	}
-	return whole(n)
+	return fmt.Sprintf("%s, seed %d", whole(p.Repeat), p.Seed)
 }
 
 // withoutUser removes user and password from a URL. Those that record a session do so already; a

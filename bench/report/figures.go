@@ -42,8 +42,12 @@ func (b *builder) figures() []Figure {
 // fields writes a figure as the summary CSV has it; what was not measured is empty.
 func (f Figure) fields() []string {
 	out := []string{f.Metric.ID, fixedUnit(f.Metric.Unit), string(f.Source), strconv.Itoa(f.N)}
+	unit := f.Metric.Unit
+	if averages[f.Metric.ID] {
+		unit = ""
+	}
 	for _, v := range []measure.Num{f.Value, f.Mean, f.P50, f.P90, f.P95, f.P99, f.Lowest, f.Highest} {
-		out = append(out, fixed(f.Metric.Unit, v))
+		out = append(out, fixed(unit, v))
 	}
 	return out
 }
@@ -53,7 +57,7 @@ func (f Figure) fields() []string {
 func figuresSection(fs []Figure) Section {
 	t := Table{ID: "figures", Columns: make([]Column, len(figureColumns))}
 	for i, c := range figureColumns {
-		t.Columns[i] = Column{Title: c, Right: i >= 3}
+		t.Columns[i] = Column{Title: c, Right: i >= 3, Whole: true}
 	}
 	for _, f := range fs {
 		row := make([]Cell, len(figureColumns))

@@ -67,7 +67,7 @@ func (b *builder) sayNoData() string {
 func (b *builder) sayTrust() string {
 	var red []string
 	for _, c := range b.run.Trust {
-		if c.Level == measure.Red {
+		if c.Level == measure.Red && c.ID != "failures" { // the next rule tells of those
 			red = append(red, oneLine(c.Name, 40)+" ("+oneLine(orDash(c.Value), 60)+")")
 		}
 	}
@@ -213,7 +213,11 @@ func (b *builder) sayTail() string {
 		timeWords(tail), significant(float64(tail/mid)), timeWords(mid))
 }
 
+// sayDecay tells of a rate that fell. Over steps of different shapes it would fall by design.
 func (b *builder) sayDecay() string {
+	if len(b.run.Steps) > 1 {
+		return ""
+	}
 	if v := b.run.Stability; v.Ok() && v < 0.85 {
 		return fmt.Sprintf("The rate did not hold: in the last 30 %% of decode time it was %s %% of the run's high level (p95).", significant(100*float64(v)))
 	}
@@ -240,7 +244,7 @@ func (b *builder) sayWorkers() string {
 		mean := sum[w] / float64(k)
 		lo, hi = math.Min(lo, mean), math.Max(hi, mean)
 	}
-	s := b.scalar("system_rate")
+	s := b.scalar("output_rate")
 	text := ""
 	if s.v.Ok() {
 		text = fmt.Sprintf("%s together put out %s; one stream decodes at %s.", plural(len(n), "worker"), b.rateWords(s.v), b.rateWords(median(&b.run.Rate)))

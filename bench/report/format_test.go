@@ -75,7 +75,7 @@ func TestHTMLEscapes(t *testing.T) {
 	if err := Write(&b, New(failingSession(), testOptions), "html"); err != nil {
 		t.Fatal(err)
 	}
-	s := b.String()
+	s := strings.ReplaceAll(b.String(), `xmlns="http://www.w3.org/2000/svg"`, "") // a name, nothing is fetched
 	if strings.Contains(s, "<script") {
 		t.Error("a script got into the page")
 	}

@@ -14,8 +14,8 @@ func (b *builder) glance() []Tile {
 
 	decode := tile(rate.metric, "Decode rate", median(&r.Rate), r.Source,
 		joinNotes("median of requests", spreadLow(rate.metric, &r.Rate)))
-	system := tileOf(b.scalar("system_rate"), b.systemNote())
-	if s := b.scalar("system_rate_steady"); s.v.Ok() {
+	system := tileOf(b.scalar("output_rate"), b.systemNote())
+	if s := b.scalar("output_rate_steady"); s.v.Ok() {
 		system = tileOf(s, "steady state, "+b.systemNote())
 		system.Label = "System output rate"
 	}
@@ -33,7 +33,7 @@ func (b *builder) glance() []Tile {
 		tile(e2e.metric, "End to end", median(&r.E2E), measure.Clock, joinNotes("median", spread(e2e.metric, &r.E2E, 0.95, "p95"))),
 		tile(icl.metric, "Gap between chunks", median(&r.ICL), measure.Clock, joinNotes("median", spread(icl.metric, &r.ICL, 0.99, "p99"))),
 		tile(b.dist("max_gap").metric, "Longest gap", gap, measure.Clock, "over all measured requests"),
-		tile(b.scalar("output_tokens").metric, "Output tokens", b.scalar("output_tokens").v, r.Source, b.reasoningNote()),
+		tile(b.scalar("tokens").metric, "Output tokens", b.scalar("tokens").v, r.Source, b.reasoningNote()),
 		b.goodTile(),
 	)
 	return tiles
@@ -96,7 +96,7 @@ func (b *builder) goodTile() Tile {
 	r := b.run
 	if len(b.s.Header.Plan.SLO) > 0 {
 		s := b.scalar("good_fraction")
-		return tile(s.metric, "Good fraction", s.v, measure.Clock, fmt.Sprintf("%s of %s met every objective", whole(r.Good), whole(r.Attempted)))
+		return tile(s.metric, "Good fraction", s.v, measure.Clock, fmt.Sprintf("%s of %s met what each request must", whole(r.Good), whole(r.Attempted)))
 	}
 	s := b.scalar("error_rate")
 	note := fmt.Sprintf("%s of %s", whole(r.Failed), plural(r.Attempted, "request"))

@@ -32,7 +32,7 @@ func (b *builder) latency() Section {
 	var rows []dist
 	for _, x := range b.dists() {
 		switch x.metric.ID {
-		case "rate", "peak_rate", "prefill_rate":
+		case "rate", "peak", "prefill":
 			continue
 		case "schedule_delay", "written_delay":
 			if !b.open() {
@@ -42,7 +42,7 @@ func (b *builder) latency() Section {
 		rows = append(rows, x)
 	}
 	s.Tables = []Table{distTable("latencies", "Latencies", rows)}
-	if r.ICL.N > 0 && b.gaps > 0 {
+	if b.zeroGaps > 0 {
 		s.Text = fmt.Sprintf("%s of %s between chunks are zero (%s %%): their chunks came in one read.",
 			whole(b.zeroGaps), plural(b.gaps, "gap"), significant(100*float64(b.zeroGaps)/float64(b.gaps)))
 	}

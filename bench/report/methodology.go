@@ -20,13 +20,16 @@ func (b *builder) methodology() Section {
 			"Intervals are at 95 %: order statistics for percentiles of requests, BCa bootstrap by request (B = 2,000, seeded by the session) for means and ratios, Woodruff with variance clustered by request for percentiles of tokens, Student t between three or more repetitions.",
 		b.warmupParagraph(),
 	)
-	if b.gaps > 0 {
+	switch {
+	case b.gaps > 0 && b.zeroGaps == 0:
+		ps = append(ps, fmt.Sprintf("None of %s between chunks is zero: no socket read carried two chunks. ITL is shown only where the tokens of each chunk are known and not estimated.", plural(b.gaps, "gap")))
+	case b.gaps > 0:
 		ps = append(ps, fmt.Sprintf("Chunks of one socket read arrive together: %s of %s (%s %%) are zero; they are kept in ICL. ITL is shown only where the tokens of each chunk are known and not estimated.",
 			whole(b.zeroGaps), plural(b.gaps, "gap"), significant(100*float64(b.zeroGaps)/float64(b.gaps))))
 	}
 	ps = append(ps, b.sourceSentence()+" Sources are marked ▪ server, ▫ tokenizer, ~ estimate; a number without a mark is made of times only. What was not measured is a dash, never 0.")
 	if p := b.s.Header.Plan; p.Prefix != "" {
-		ps = append(ps, fmt.Sprintf("Prompts: %s. Seed %d. Connections are kept alive and pooled; nothing is retried.", prefixWords(p.Prefix), p.Seed))
+		ps = append(ps, fmt.Sprintf("Prompts: %s. Seed %d. Connections are kept alive and pooled; nothing is retried. After a failed request: %s.", prefixWords(p.Prefix), p.Seed, orDash(oneLine(p.Failure, 40))))
 	}
 	if d := drawing(b.s.Header.Drawing); d != "" {
 		ps = append(ps, "The window while measuring: "+d+".")

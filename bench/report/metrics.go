@@ -11,6 +11,7 @@ type dist struct {
 
 // scalar is one number of the run that has no distribution.
 type scalar struct {
+	label  string // on tiles
 	metric measure.Metric
 	v      measure.Num
 	source measure.Source
@@ -41,8 +42,8 @@ func (b *builder) dists() []dist {
 		{metric("tpot", "TPOT", measure.Seconds), &r.TPOT, r.Source},
 		{metric("max_gap", "Max gap", measure.Seconds), &r.MaxGap, measure.Clock},
 		{metric("rate", "Decode rate", measure.PerSec), &r.Rate, r.Source},
-		{metric("peak_rate", "Peak rate", measure.PerSec), &r.Peak, r.Source},
-		{metric("prefill_rate", "Prefill rate", measure.PerSec), &r.Prefill, r.PrefillSource},
+		{metric("peak", "Peak rate", measure.PerSec), &r.Peak, r.Source},
+		{metric("prefill", "Prefill rate", measure.PerSec), &r.Prefill, r.PrefillSource},
 	}
 	if b.open() {
 		ds = append(ds,
@@ -56,6 +57,11 @@ func (b *builder) dists() []dist {
 		ds = append(ds,
 			dist{metric("ttft_with_failures", "TTFT, failures as ∞", measure.Seconds), &r.TTFTWithFailures, measure.Clock},
 			dist{metric("e2e_with_failures", "E2E, failures as ∞", measure.Seconds), &r.E2EWithFailures, measure.Clock})
+	}
+	for i := range ds {
+		if src := ds[i].d.Source; src != "" {
+			ds[i].source = src
+		}
 	}
 	return ds
 }
@@ -81,33 +87,33 @@ func (b *builder) scalars() []scalar {
 		return v
 	}
 	return []scalar{
-		{metric("system_rate", "System output rate", measure.PerSec), none(r.Whole, r.Whole.OutputRate), r.Source, r.Whole.Requests},
-		{metric("system_rate_steady", "System output rate, steady state", measure.PerSec), none(r.Steady, r.Steady.OutputRate), r.Source, r.Steady.Requests},
-		{metric("request_rate", "Request rate", measure.ReqSec), none(r.Whole, r.Whole.RequestRate), measure.Clock, r.Whole.Requests},
-		{metric("in_flight", "Requests in flight, mean", measure.Count), none(r.Whole, r.Whole.InFlight), measure.Clock, n},
-		{metric("in_flight_max", "Requests in flight, most", measure.Count), none(r.Whole, measure.Num(r.Whole.InFlightMax)), measure.Clock, n},
-		{metric("rolling_median", "Rolling rate, median", measure.PerSec), r.Rolling.Median, r.Source, len(r.Rolling.Samples)},
-		{metric("rolling_min", "Rolling rate, lowest", measure.PerSec), r.Rolling.Min, r.Source, len(r.Rolling.Samples)},
-		{metric("rolling_max", "Rolling rate, highest", measure.PerSec), r.Rolling.Max, r.Source, len(r.Rolling.Samples)},
-		{metric("stability", "Stability", measure.Fraction), r.Stability, r.Source, len(r.Rolling.Samples)},
-		{metric("run_variance", "Run variance", measure.Fraction), r.RunVariance, r.Source, r.Rate.N},
-		{metric("goodput", "Goodput", measure.ReqSec), r.Goodput, measure.Clock, n},
-		{metric("good_fraction", "Good fraction", measure.Fraction), r.GoodFraction, measure.Clock, n},
-		{metric("error_rate", "Error rate", measure.Fraction), r.ErrorRate, measure.Clock, n},
-		{metric("requests", "Requests attempted", measure.Count), measure.Num(r.Attempted), measure.Clock, n},
-		{metric("requests_ok", "Requests ok", measure.Count), measure.Num(r.OK), measure.Clock, n},
-		{metric("requests_failed", "Requests failed", measure.Count), measure.Num(r.Failed), measure.Clock, n},
-		{metric("requests_warmup", "Warm-up requests", measure.Count), measure.Num(r.Warm), measure.Clock, r.Warm},
-		{metric("output_tokens", "Output tokens", measure.Tokens), b.counted(r.Tokens), r.Source, n},
-		{metric("answer_tokens", "Answer tokens", measure.Tokens), b.counted(r.Answer), r.Source, n},
-		{metric("reasoning_tokens", "Reasoning tokens", measure.Tokens), b.counted(r.Thought), r.Source, n},
-		{metric("prompt_tokens", "Prompt tokens", measure.Tokens), r.Prompt, measure.Server, n},
-		{metric("cached_tokens", "Cached prompt tokens", measure.Tokens), r.Cached, measure.Server, n},
-		{metric("cache_hit", "Cache hit", measure.Fraction), r.CacheHit, measure.Server, n},
-		{metric("acceptance", "Acceptance", measure.Fraction), r.Acceptance, measure.Server, n},
-		{metric("mean_accepted", "Mean accepted length", measure.Tokens), r.MeanAccepted, measure.Server, n},
-		{metric("mean_accepted_estimate", "Mean accepted length (estimate)", measure.Tokens), r.AcceptedEstimate, measure.Estimate, n},
-		{metric("short_gaps", "Share of short gaps (estimate)", measure.Fraction), r.ShortGaps, measure.Estimate, b.gaps},
+		{"System output rate", metric("output_rate", "System output rate", measure.PerSec), none(r.Whole, r.Whole.OutputRate), r.Source, r.Whole.Requests},
+		{"System output rate, steady state", metric("output_rate_steady", "System output rate, steady state", measure.PerSec), none(r.Steady, r.Steady.OutputRate), r.Source, r.Steady.Requests},
+		{"Request rate", metric("request_rate", "Request rate", measure.ReqSec), none(r.Whole, r.Whole.RequestRate), measure.Clock, r.Whole.Requests},
+		{"Requests in flight, mean", metric("in_flight", "Requests in flight, mean", measure.Count), none(r.Whole, r.Whole.InFlight), measure.Clock, n},
+		{"Requests in flight, most", metric("in_flight_max", "Requests in flight, most", measure.Count), none(r.Whole, measure.Num(r.Whole.InFlightMax)), measure.Clock, n},
+		{"Rolling rate, median", metric("rolling_median", "Rolling rate, median", measure.PerSec), r.Rolling.Median, r.Source, len(r.Rolling.Samples)},
+		{"Rolling rate, lowest", metric("rolling_min", "Rolling rate, lowest", measure.PerSec), r.Rolling.Min, r.Source, len(r.Rolling.Samples)},
+		{"Rolling rate, highest", metric("rolling_max", "Rolling rate, highest", measure.PerSec), r.Rolling.Max, r.Source, len(r.Rolling.Samples)},
+		{"Stability", metric("stability", "Stability", measure.Fraction), r.Stability, r.Source, len(r.Rolling.Samples)},
+		{"Run variance", metric("run_variance", "Run variance", measure.Fraction), r.RunVariance, r.Source, r.Rate.N},
+		{"Goodput", metric("goodput", "Goodput", measure.ReqSec), r.Goodput, measure.Clock, n},
+		{"Good fraction", metric("good_fraction", "Good fraction", measure.Fraction), r.GoodFraction, measure.Clock, n},
+		{"Error rate", metric("error_rate", "Error rate", measure.Fraction), r.ErrorRate, measure.Clock, n},
+		{"Requests attempted", metric("requests", "Requests attempted", measure.Count), measure.Num(r.Attempted), measure.Clock, n},
+		{"Requests ok", metric("requests_ok", "Requests ok", measure.Count), measure.Num(r.OK), measure.Clock, n},
+		{"Requests failed", metric("requests_failed", "Requests failed", measure.Count), measure.Num(r.Failed), measure.Clock, n},
+		{"Warm-up requests", metric("requests_warmup", "Warm-up requests", measure.Count), measure.Num(r.Warm), measure.Clock, r.Warm},
+		{"Output tokens", metric("tokens", "Output tokens", measure.Tokens), b.counted(r.Tokens), r.Source, n},
+		{"Answer tokens", metric("answer_tokens", "Answer tokens", measure.Tokens), b.counted(r.Answer), r.Source, n},
+		{"Reasoning tokens", metric("reasoning_tokens", "Reasoning tokens", measure.Tokens), b.counted(r.Thought), r.Source, n},
+		{"Prompt tokens", metric("prompt_tokens", "Prompt tokens", measure.Tokens), r.Prompt, measure.Server, n},
+		{"Cached prompt tokens", metric("cached_tokens", "Cached prompt tokens", measure.Tokens), r.Cached, measure.Server, n},
+		{"Cache hit", metric("cache_hit", "Cache hit", measure.Fraction), r.CacheHit, measure.Server, n},
+		{"Acceptance", metric("acceptance", "Acceptance", measure.Fraction), r.Acceptance, measure.Server, n},
+		{"Mean accepted length", metric("mean_accepted", "Mean accepted length", measure.Tokens), r.MeanAccepted, measure.Server, n},
+		{"Mean accepted length", metric("accepted_estimate", "Mean accepted length (estimate)", measure.Tokens), r.AcceptedEstimate, measure.Estimate, n},
+		{"Share of short gaps", metric("short_gaps", "Share of short gaps (estimate)", measure.Fraction), r.ShortGaps, measure.Estimate, b.gaps},
 	}
 }
 
@@ -118,7 +124,7 @@ func (b *builder) scalar(id string) scalar {
 			return s
 		}
 	}
-	return scalar{metric: metric(id, id, measure.Count), v: measure.Missing}
+	return scalar{label: id, metric: metric(id, id, measure.Count), v: measure.Missing}
 }
 
 // counted is a number of tokens; where no request brought a chunk nothing was counted.
@@ -147,7 +153,7 @@ func tile(m measure.Metric, label string, v measure.Num, src measure.Source, not
 
 // tileOf makes a tile of a scalar.
 func tileOf(s scalar, note string) Tile {
-	return tile(s.metric, s.metric.Name, s.v, s.source, note)
+	return tile(s.metric, s.label, s.v, s.source, note)
 }
 
 func joinNotes(notes ...string) string {

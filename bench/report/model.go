@@ -62,6 +62,7 @@ type Table struct {
 type Column struct {
 	Title, Unit string
 	Right       bool
+	Whole       bool // words that must stay on one line
 }
 
 // Cell is one cell of a table. Raw is Missing where the cell holds no number.

@@ -20,7 +20,7 @@ func FormatNum(m measure.Metric, v measure.Num) (value, unit string) {
 	}
 	f := float64(v)
 	if math.IsInf(f, 0) {
-		return strings.TrimPrefix(strconv.FormatFloat(f, 'g', -1, 64), "+"), displayUnit(m.Unit)
+		return infinite(f), displayUnit(m.Unit)
 	}
 	switch m.Unit {
 	case measure.Seconds:
@@ -29,12 +29,15 @@ func FormatNum(m measure.Metric, v measure.Num) (value, unit string) {
 	case measure.Fraction:
 		return significant(f * 100), "%"
 	case measure.Count, measure.Tokens:
-		if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		if f == math.Trunc(f) && math.Abs(f) < 1e15 && !averages[m.ID] {
 			return group(strconv.FormatFloat(f, 'f', 0, 64)), displayUnit(m.Unit)
 		}
 	}
 	return significant(f), displayUnit(m.Unit)
 }
+
+// averages are the metrics in counts and tokens that are not whole: 2 tokens a step is 2.00.
+var averages = map[string]bool{"in_flight": true, "mean_accepted": true, "accepted_estimate": true, "tokens_per_request": true}
 
 // Exact writes a number at full precision in its SI unit, for copying and for hovering: the shortest
 // decimal that reads back as the same number. What was not measured is a dash.
@@ -42,7 +45,7 @@ func Exact(m measure.Metric, v measure.Num) string {
 	if !v.Ok() {
 		return Dash
 	}
-	s := strings.TrimPrefix(strconv.FormatFloat(float64(v), 'f', -1, 64), "+")
+	s := strconv.FormatFloat(float64(v), 'f', -1, 64)
 	if u := string(m.Unit); m.Unit != measure.Fraction && m.Unit != measure.Count && u != "" {
 		s += " " + u
 	}

@@ -152,7 +152,7 @@ func (d *document) glance(tiles []Tile) {
 	if len(tiles) == 0 {
 		return
 	}
-	const rowHeight = 18.0
+	const rowHeight = 19.0
 	top := d.y
 	hero := tiles[0]
 	d.text(hero.Label, marginSide, top+2.8, "text", "", sizeLabel, d.p.Muted)
@@ -284,7 +284,7 @@ func (d *document) paragraphs(text string) {
 }
 
 func (d *document) tiles(ts []Tile) {
-	const rowHeight = 18.0
+	const rowHeight = 19.0
 	for i := 0; i < len(ts); i += 4 {
 		d.room(rowHeight)
 		for k, t := range ts[i:min(i+4, len(ts))] {
@@ -304,7 +304,7 @@ func (d *document) charts(cs []NamedChart) {
 		pair := cs[i:min(i+2, len(cs))]
 		width, height := half, 52.0
 		if len(pair) == 1 {
-			width, height = bodyWidth, 62
+			width, height = bodyWidth, 58
 		}
 		captions := make([][]string, len(pair))
 		lines := 0

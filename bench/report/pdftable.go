@@ -71,45 +71,61 @@ func (g grid) total() float64 {
 	return sum
 }
 
-// layout chooses type and widths: each column as wide as its widest cell if the page allows it;
-// else columns of words give way, down to what can still be read, and then the type gets smaller.
+// layout chooses type and widths. Rather than break words over lines the type gets a little smaller;
+// where that does not help, columns of words give way down to what can still be read, in the largest
+// type in which the page then holds the table.
 func (d *document) layout(t *Table, rows [][]Cell) grid {
-	var g grid
-	for _, size := range []float64{7.5, 7, 6.5, 6, 5.5, 5} {
-		g = grid{size: size, line: size * mmPerPoint * 1.3, pad: size * 0.28}
-		words, numbers, least := 0.0, 0.0, 0.0
-		natural := make([]float64, len(t.Columns))
-		for i, c := range t.Columns {
-			natural[i] = d.headWidth(c, size)
-			for _, row := range rows {
-				if i < len(row) {
-					natural[i] = math.Max(natural[i], d.cellWidth(t, i, row[i], size))
-				}
-			}
-			if c.Right {
-				numbers += natural[i]
-			} else {
-				words += natural[i]
-				least += math.Min(natural[i], leastWords*size/7.5)
-			}
-		}
-		g.widths = natural
-		free := bodyWidth - g.pad*float64(len(t.Columns)-1) - numbers
-		if words <= free {
-			g.stretch(t, free-words)
+	for _, size := range []float64{7.5, 7, 6.5} {
+		if g, free := d.natural(t, rows, size); free >= 0 {
+			g.stretch(t, free)
 			return g
 		}
-		if least <= free {
-			g.squeeze(t, free, leastWords*size/7.5)
+	}
+	var g grid
+	for _, size := range []float64{7.5, 7, 6.5, 6, 5.5, 5} {
+		var free float64
+		g, free = d.natural(t, rows, size)
+		least := leastWords * size / 7.5
+		give := 0.0 // what the columns of words can give
+		for i, c := range t.Columns {
+			if !c.Right && !c.Whole {
+				give += math.Max(0, g.widths[i]-least)
+			}
+		}
+		switch {
+		case free >= 0:
+			g.stretch(t, free)
+			return g
+		case give >= -free:
+			for i, c := range t.Columns {
+				if !c.Right && !c.Whole && g.widths[i] > least {
+					g.widths[i] += free * (g.widths[i] - least) / give
+				}
+			}
 			return g
 		}
 	}
 	// Wider than a page even in the smallest type: everything gives way alike.
-	k := (bodyWidth - g.pad*float64(len(t.Columns)-1)) / (g.total() - g.pad*float64(len(t.Columns)-1))
-	for i := range g.widths {
+	pads := g.pad * float64(len(t.Columns)-1)
+	for i, k := 0, (bodyWidth-pads)/(g.total()-pads); i < len(g.widths); i++ {
 		g.widths[i] *= k
 	}
 	return g
+}
+
+// natural is a table in one size of type, each column as wide as its widest cell, and the width that
+// is then free on the page.
+func (d *document) natural(t *Table, rows [][]Cell, size float64) (g grid, free float64) {
+	g = grid{size: size, line: size * mmPerPoint * 1.3, pad: size * 0.28, widths: make([]float64, len(t.Columns))}
+	for i, c := range t.Columns {
+		g.widths[i] = d.headWidth(c, size)
+		for _, row := range rows {
+			if i < len(row) {
+				g.widths[i] = math.Max(g.widths[i], d.cellWidth(t, i, row[i], size))
+			}
+		}
+	}
+	return g, bodyWidth - g.total()
 }
 
 // stretch spreads a table of numbers over the page, so that tables begin and end alike; a table of
@@ -128,35 +144,6 @@ func (g *grid) stretch(t *Table, free float64) {
 	for i, c := range t.Columns {
 		if c.Right {
 			g.widths[i] += share
-		}
-	}
-}
-
-// squeeze gives the columns of words what is free: those that need little all of it, the others
-// equal shares of the rest.
-func (g *grid) squeeze(t *Table, free, least float64) {
-	open := 0
-	for _, c := range t.Columns {
-		if !c.Right {
-			open++
-		}
-	}
-	settled := make([]bool, len(g.widths))
-	for changed := true; changed && open > 0; {
-		changed = false
-		share := free / float64(open)
-		for i, c := range t.Columns {
-			if !c.Right && !settled[i] && g.widths[i] <= math.Max(share, math.Min(least, free)) && g.widths[i] <= free {
-				settled[i], changed = true, true
-				free -= g.widths[i]
-				open--
-				share = free / float64(max(open, 1))
-			}
-		}
-	}
-	for i, c := range t.Columns {
-		if !c.Right && !settled[i] {
-			g.widths[i] = free / float64(open)
 		}
 	}
 }

@@ -17,10 +17,11 @@ func (d *document) text(s string, x, y float64, family, style string, size float
 	d.pdf.Text(x, y, printable(s))
 }
 
+// signs are what definitions use and the embedded fonts lack.
+var signs = strings.NewReplacer("\n", " ", "Σ ", "sum of ", "Σ", "sum of ", "⌈", "ceil(", "⌉", ")")
+
 // printable makes a line of text safe for the embedded fonts.
-func printable(s string) string {
-	return chart.Printable(strings.ReplaceAll(s, "\n", " "))
-}
+func printable(s string) string { return chart.Printable(signs.Replace(s)) }
 
 // width is the width of a line in millimetres.
 func (d *document) width(s, family, style string, size float64) float64 {

@@ -10,6 +10,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,8 +48,8 @@ func New(s *bench.Session, o Options) *Report {
 	r.Figures = b.figures()
 	r.Findings = b.findings()
 	for _, section := range []func() Section{
-		b.timeline, b.throughput, b.latency, b.tokens, b.steps, b.turns,
-		b.objectives, b.trust, b.tools, func() Section { return figuresSection(r.Figures) }, b.methodology,
+		b.timeline, b.throughput, b.latency, b.tokens, b.steps, b.objectives, b.trust,
+		func() Section { return figuresSection(r.Figures) }, b.turns, b.tools, b.methodology,
 	} {
 		if sec := section(); sec.Text != "" || len(sec.Tiles)+len(sec.Tables)+len(sec.Charts) > 0 {
 			r.Sections = append(r.Sections, sec)
@@ -75,34 +76,37 @@ type builder struct {
 	unended  int // requests without an End
 }
 
-// complete leaves out exchanges without a request, which a damaged log can have, without touching
-// the session given.
+// complete leaves out what a damaged log can have: members that are nil, exchanges without a request.
+// The session given is not touched.
 func complete(s *bench.Session) *bench.Session {
-	whole := true
-	for _, x := range s.Exchanges {
-		whole = whole && x != nil && x.Request != nil
-	}
-	if whole {
-		return s
-	}
 	c := *s
-	c.Exchanges = nil
-	for _, x := range s.Exchanges {
-		if x != nil && x.Request != nil {
-			c.Exchanges = append(c.Exchanges, x)
+	c.Exchanges = only(s.Exchanges, func(x *bench.Exchange) bool { return x != nil && x.Request != nil })
+	c.Steps = only(s.Steps, func(x *bench.Step) bool { return x != nil })
+	c.Samples = only(s.Samples, func(x *bench.Sample) bool { return x != nil })
+	c.Notes = only(s.Notes, func(x *bench.Note) bool { return x != nil })
+	return &c
+}
+
+// only is the members that pass; the slice itself where all do.
+func only[T any](all []T, pass func(T) bool) []T {
+	if !slices.ContainsFunc(all, func(x T) bool { return !pass(x) }) {
+		return all
+	}
+	var some []T
+	for _, x := range all {
+		if pass(x) {
+			some = append(some, x)
 		}
 	}
-	return &c
+	return some
 }
 
 // exchanges gathers what several parts need, in one pass.
 func (b *builder) exchanges() {
 	b.steps_ = map[int]*bench.Step{}
 	for _, st := range b.s.Steps {
-		if st != nil {
-			b.steps_[st.Number] = st
-			b.ended = max(b.ended, st.Released)
-		}
+		b.steps_[st.Number] = st
+		b.ended = max(b.ended, st.Released)
 	}
 	b.byNumber = map[int]*measure.Request{}
 	b.stamps = map[bench.StampKind]int{}
@@ -140,9 +144,7 @@ func (b *builder) exchanges() {
 		b.ended = max(b.ended, b.s.Finish.At)
 	}
 	for _, n := range b.s.Samples {
-		if n != nil {
-			b.ended = max(b.ended, n.At)
-		}
+		b.ended = max(b.ended, n.At)
 	}
 }
 

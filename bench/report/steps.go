@@ -2,8 +2,11 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
+	"velo/bench"
 	"velo/bench/measure"
 )
 
@@ -52,7 +55,7 @@ func (b *builder) steps() Section {
 		"System is every token received between the step's first t0 and its last chunk, over that time; steady counts only while the asked number of streams was in flight; " +
 		"skew is how long after the release the last request was sent."
 	if none != "" {
-		s.Text += " Steady state: " + none + "."
+		s.Text += " Where steady is a dash: " + strings.TrimPrefix(none, "no steady state: ") + "."
 	}
 	s.Tables = []Table{t}
 	return s
@@ -68,7 +71,7 @@ func (b *builder) turns() Section {
 		return s
 	}
 	t := Table{ID: "turns", Columns: []Column{
-		{Title: "#", Right: true}, {Title: "Step"}, {Title: "Worker", Right: true}, {Title: "Turn", Right: true},
+		{Title: "#", Right: true}, {Title: "Step"}, {Title: "Rep", Right: true}, {Title: "Worker", Right: true}, {Title: "Turn", Right: true},
 		{Title: "Prompt", Right: true}, {Title: "Output", Right: true}, {Title: "TTFT", Unit: "ms", Right: true},
 		{Title: "TTFO", Unit: "ms", Right: true}, {Title: "Prefill", Unit: "tok/s", Right: true}, {Title: "Rate", Unit: "tok/s", Right: true},
 		{Title: "Lowest", Unit: "tok/s", Right: true}, {Title: "Highest", Unit: "tok/s", Right: true},
@@ -85,6 +88,12 @@ func (b *builder) turns() Section {
 			sources[q.PrefillSource] = true
 		}
 	}
+	if b.s.Header.Plan.Repeat <= 1 { // a column of ones says nothing
+		t.Columns = slices.Delete(t.Columns, 2, 3)
+		for i := range t.Rows {
+			t.Rows[i] = slices.Delete(t.Rows[i], 2, 3)
+		}
+	}
 	t.Note = joinNotes("lowest and highest are of the rolling rate", legend(sources))
 	s.Tables = []Table{t}
 	return s
@@ -92,12 +101,10 @@ func (b *builder) turns() Section {
 
 func (b *builder) turn(q *measure.Request) []Cell {
 	step := Dash
-	repetition := ""
+	repetition := text(Dash)
 	if st := b.steps_[q.Step]; st != nil {
-		step = fmt.Sprintf("%d %s", st.Index+1, stepName(st.Section, st.Title, st.Kind, st.Depth, st.PP, st.TG))
-		if b.s.Header.Plan.Repeat > 1 {
-			repetition = fmt.Sprintf(" · repetition %d", st.Repetition+1)
-		}
+		step = fmt.Sprintf("%d %s", st.Index+1, shortName(st))
+		repetition = count(st.Repetition + 1)
 	}
 	tokens := measure.Missing
 	if len(q.Arrivals) > 0 {
@@ -118,12 +125,22 @@ func (b *builder) turn(q *measure.Request) []Cell {
 		}
 	}
 	return []Cell{
-		count(q.Number), text(step + repetition), count(q.Worker + 1), count(q.Turn + 1),
+		count(q.Number), text(step), repetition, count(q.Worker + 1), count(q.Turn + 1),
 		tokenCount(q.Prompt, measure.Server), tokenCount(tokens, q.Source), number(q.TTFT, 1e3, measure.Clock),
 		number(q.TTFO, 1e3, measure.Clock), number(q.Prefill, 1, q.PrefillSource), number(q.Rate, 1, q.Source),
 		number(q.Rolling.Min, 1, q.Source), number(q.Rolling.Max, 1, q.Source),
 		number(q.MaxGap, 1e3, measure.Clock), number(q.E2E, 1, measure.Clock), status,
 	}
+}
+
+// shortName is what tells a step from its neighbours, in a column that has little room.
+func shortName(st *bench.Step) string {
+	for _, name := range []string{st.Title, st.Section, st.Kind} {
+		if name = oneLine(name, 28); name != "" {
+			return name
+		}
+	}
+	return Dash
 }
 
 // statusWords is how a request ended, with the class of its error.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"velo/bench/measure"
 	"velo/bench/report/chart"
@@ -13,8 +14,8 @@ import (
 func (b *builder) throughput() Section {
 	r := b.run
 	s := Section{ID: "throughput", Title: "Throughput"}
-	rate, peak := b.dist("rate"), b.dist("peak_rate")
-	whole_, steady := b.scalar("system_rate"), b.scalar("system_rate_steady")
+	rate, peak := b.dist("rate"), b.dist("peak")
+	whole_, steady := b.scalar("output_rate"), b.scalar("output_rate_steady")
 	most := r.Peak.Max
 	if r.Peak.N == 0 {
 		most = measure.Missing
@@ -29,12 +30,12 @@ func (b *builder) throughput() Section {
 		tileOf(b.scalar("run_variance"), "SD over mean of decode rates"),
 		tileOf(b.scalar("request_rate"), ""),
 	}
-	for _, id := range []string{"acceptance", "mean_accepted", "mean_accepted_estimate", "short_gaps"} {
+	for _, id := range []string{"acceptance", "mean_accepted", "accepted_estimate", "short_gaps"} {
 		if x := b.scalar(id); x.v.Ok() {
 			s.Tiles = append(s.Tiles, tileOf(x, speculationNotes[id]))
 		}
 	}
-	s.Tables = append(s.Tables, distTable("rates", "Rates", []dist{rate, peak, b.dist("prefill_rate"), b.dist("tpot"), b.dist("itl")}))
+	s.Tables = append(s.Tables, distTable("rates", "Rates", []dist{rate, peak, b.dist("prefill")}))
 	if t, ok := b.repetitions(); ok {
 		s.Tables = append(s.Tables, t)
 	}
@@ -48,10 +49,10 @@ func (b *builder) throughput() Section {
 }
 
 var speculationNotes = map[string]string{
-	"acceptance":             "accepted over drafted, server counters",
-	"mean_accepted":          "1 + accepted over verify steps",
-	"mean_accepted_estimate": "tokens a chunk; not an acceptance rate",
-	"short_gaps":             "gaps in two modes; not an acceptance rate",
+	"acceptance":        "accepted over drafted, server counters",
+	"mean_accepted":     "1 + accepted over verify steps",
+	"accepted_estimate": "tokens a chunk; not an acceptance rate",
+	"short_gaps":        "gaps in two modes; not an acceptance rate",
 }
 
 func spanNote(s measure.Span) string {
@@ -153,7 +154,7 @@ func quantileMarkers(d *measure.Dist, scale float64) []chart.Marker {
 // stepBars compares the medians of the steps, with the range of their requests as whiskers.
 func (b *builder) stepBars(id, title string, m measure.Metric, of func(*measure.Step) *measure.Dist) (NamedChart, bool) {
 	const most = 24 // more bars than this cannot carry labels
-	bars := chart.Bars{Y: chart.Axis{Label: m.Name, Unit: string(m.Unit), ZeroBased: true}}
+	bars := chart.Bars{Y: chart.Axis{Label: axisLabel(m), Unit: string(m.Unit), ZeroBased: true}}
 	scale := 1.0
 	if m.Unit == measure.Seconds {
 		longest := 0.0
@@ -185,6 +186,14 @@ func (b *builder) stepBars(id, title string, m measure.Metric, of func(*measure.
 	}
 	return NamedChart{ID: id, Title: title, Chart: bars,
 		Caption: "Median of the step's requests; whiskers from the lowest to the highest. Steps are numbered as in the table of steps." + b.estimateFor(m)}, true
+}
+
+// axisLabel is the name of a metric as axes have it: in lower case, but for abbreviations.
+func axisLabel(m measure.Metric) string {
+	if strings.ToUpper(m.Name) == m.Name || m.Name == "" {
+		return m.Name
+	}
+	return strings.ToLower(m.Name[:1]) + m.Name[1:]
 }
 
 func (b *builder) estimateFor(m measure.Metric) string {

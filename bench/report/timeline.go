@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"velo/bench/report/chart"
@@ -77,6 +78,7 @@ func (b *builder) lines() (sum *line, workers []line) {
 			workers = append(workers, l)
 		}
 	}
+	slices.SortFunc(workers, func(a, b line) int { return a.worker - b.worker })
 	return sum, workers
 }
 
@@ -95,19 +97,19 @@ func (b *builder) bands() []chart.Band {
 		}
 	}
 	var bands []chart.Band
-	for i, st := range b.s.Steps {
-		if st == nil {
-			continue
-		}
+	for _, st := range b.s.Steps {
 		end, ok := last[st.Number]
 		if !ok || end <= st.Released {
 			continue
 		}
 		band := chart.Band{X0: seconds(st.Released - b.began), X1: seconds(end - b.began), Label: fmt.Sprint(st.Index + 1), Color: chart.Light.Muted}
-		if st.Warmup {
+		switch {
+		case st.Warmup:
 			band.Label = "w"
-		} else if i%2 == 1 {
+		case b.place(st.Index)%2 == 0:
 			band.Color = chart.Light.Accent
+		default:
+			band.Color = chart.Light.Series[2]
 		}
 		bands = append(bands, band)
 	}
@@ -116,4 +118,14 @@ func (b *builder) bands() []chart.Band {
 		return nil
 	}
 	return bands
+}
+
+// place is the place of a suite's step among those that ran.
+func (b *builder) place(index int) int {
+	for i := range b.run.Steps {
+		if b.run.Steps[i].Index == index {
+			return i
+		}
+	}
+	return 0
 }

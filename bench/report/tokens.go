@@ -29,7 +29,7 @@ func (b *builder) tokens() Section {
 	s.Tiles = []Tile{
 		tileOf(b.scalar("prompt_tokens"), ""),
 		tileOf(b.scalar("cached_tokens"), hitNote(r.CacheHit)),
-		tileOf(b.scalar("output_tokens"), b.reasoningNote()),
+		tileOf(b.scalar("tokens"), b.reasoningNote()),
 		tileOf(b.scalar("answer_tokens"), ""),
 		tileOf(b.scalar("reasoning_tokens"), ""),
 		tile(metric("tokens_per_request", "Tokens a request", measure.Tokens), "Tokens a request", perRequest, r.Source, "mean over "+plural(requests, "request")),

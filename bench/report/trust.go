@@ -18,7 +18,11 @@ func (b *builder) trust() Section {
 			levels[c.Level]++
 			verdict := text(levelWord(c.Level))
 			verdict.Level = c.Level
-			t.Rows = append(t.Rows, []Cell{text(c.Name), verdict, text(oneLine(orDash(c.Value), 160)), text(oneLine(c.Bound, 120)), text(oneLine(c.Detail, 400))})
+			detail := "" // of a green line there is nothing more to say
+			if c.Level != measure.Green {
+				detail = oneLine(c.Detail, 400)
+			}
+			t.Rows = append(t.Rows, []Cell{text(c.Name), verdict, text(oneLine(orDash(c.Value), 160)), text(oneLine(c.Bound, 120)), text(detail)})
 		}
 		s.Tables = append(s.Tables, t)
 		var parts []string
@@ -116,9 +120,6 @@ func (b *builder) notes() (Table, bool) {
 	const most = 50
 	t := Table{ID: "notes", Title: "Notes", Columns: []Column{{Title: "At", Unit: "s", Right: true}, {Title: "Note"}}}
 	for _, n := range b.s.Notes {
-		if n == nil {
-			continue
-		}
 		if len(t.Rows) == most {
 			t.Note = "later notes are in the JSON"
 			break

@@ -119,7 +119,7 @@ def main(base):
     last = [m["at"][-1] for m in measured if m["at"]]
     if begun and last and report["whole"]["none"] is None:
         a, b = min(begun), max(last)
-        same("system_rate", report["numbers"]["system_rate"]["value"], sum(n for t, n in arrivals if a <= t <= b) / (b - a))
+        same("output_rate", report["numbers"]["output_rate"]["value"], sum(n for t, n in arrivals if a <= t <= b) / (b - a))
 
     check_files(base, report, ours)
     return report
