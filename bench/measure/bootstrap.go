@@ -20,10 +20,15 @@ type ratio struct {
 // One resample of the requests serves every ratio, so that the draws, which cost most, are made once;
 // the sums are then products of the counts of the draws with the columns.
 func bootstrap(ratios []ratio, n int, seed uint64) {
+	var spread []ratio
 	for i := range ratios {
-		*ratios[i].out = noInterval()
+		var varies bool
+		if *ratios[i].out, varies = ratios[i].alike(n); varies {
+			spread = append(spread, ratios[i])
+		}
 	}
-	if n < fewestRequests || len(ratios) == 0 {
+	ratios = spread
+	if len(ratios) == 0 {
 		return
 	}
 	columns, nums, dens := layout(ratios)
@@ -93,27 +98,47 @@ func products(counts []float64, columns [][]float64, sums []float64) {
 	}
 }
 
-// bca takes the interval from the estimates of the resamples: bias corrected by the share of them
-// below the estimate, accelerated by the skewness of the requests' influence (the infinitesimal
-// jackknife).
-func bca(r *ratio, estimates []float64) Interval {
-	num, den, present := 0.0, 0.0, 0
+// alike deals with the ratios that need no resampling: there is no interval for fewer than eight
+// requests, and none but the value itself where all requests are alike.
+func (r *ratio) alike(n int) (i Interval, varies bool) {
+	theta, present := r.estimate()
+	squares, _ := r.influence(theta)
+	scale := math.Abs(theta * r.total() / float64(n))
+	switch {
+	case present < fewestRequests || math.IsNaN(theta) || math.IsInf(squares, 0):
+		return noInterval(), false
+	case squares <= 1e-24*scale*scale*float64(n): // but for rounding
+		return Interval{Num(theta), Num(theta), bcaBootstrap}, false
+	}
+	return noInterval(), true
+}
+
+// estimate is Σ num / Σ den and the number of requests that have the metric.
+func (r *ratio) estimate() (theta float64, present int) {
+	num := 0.0
 	for i, v := range r.num {
-		d := 1.0
-		if r.den != nil {
-			d = r.den[i]
-		}
-		if d > 0 {
+		num += v
+		if r.den == nil || r.den[i] > 0 {
 			present++
 		}
-		num += v
-		den += d
 	}
-	if present < fewestRequests || len(estimates) < replicates/2 {
-		return noInterval()
+	return num / r.total(), present
+}
+
+// total is Σ den.
+func (r *ratio) total() float64 {
+	if r.den == nil {
+		return float64(len(r.num))
 	}
-	theta := num / den
-	squares, cubes := 0.0, 0.0
+	sum := 0.0
+	for _, d := range r.den {
+		sum += d
+	}
+	return sum
+}
+
+// influence sums up the squares and cubes of the requests' influence on the ratio.
+func (r *ratio) influence(theta float64) (squares, cubes float64) {
 	for i, v := range r.num {
 		d := 1.0
 		if r.den != nil {
@@ -123,13 +148,18 @@ func bca(r *ratio, estimates []float64) Interval {
 		squares += u * u
 		cubes += u * u * u
 	}
-	scale := math.Abs(theta * den / float64(len(r.num)))
-	if math.IsNaN(theta) || math.IsInf(squares, 0) {
+	return squares, cubes
+}
+
+// bca takes the interval from the estimates of the resamples: bias corrected by the share of them
+// below the estimate, accelerated by the skewness of the requests' influence (the infinitesimal
+// jackknife).
+func bca(r *ratio, estimates []float64) Interval {
+	if len(estimates) < replicates/2 {
 		return noInterval()
 	}
-	if squares <= 1e-24*scale*scale*float64(len(r.num)) { // all alike, but for rounding
-		return Interval{Num(theta), Num(theta), bcaBootstrap}
-	}
+	theta, _ := r.estimate()
+	squares, cubes := r.influence(theta)
 	acceleration := cubes / (6 * math.Pow(squares, 1.5))
 	sortFloats(estimates)
 	b := float64(len(estimates))

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// group is a set of requests whose metrics are summed up together: a run or a step. Dist after Dist
-// is filled; bootstrapped intervals are left to finish, which makes them all at once.
+// group is a set of measured requests whose metrics are summed up together: a run or a step. Failed
+// ones have none of the metrics, but are drawn with the others. Dist after Dist is filled;
+// bootstrapped intervals are left to finish, which makes them all at once.
 type group struct {
 	requests    []*Request
 	repetition  []int // of each request, dense from 0
@@ -31,11 +32,14 @@ func newGroup(requests []*Request, repetitionOf func(*Request) int, seed uint64)
 	return g
 }
 
-// values are a metric's values of the requests, NaN where a request has none.
+// values are a metric's values of the requests, NaN where a request failed or has none.
 func (g *group) values(of func(*Request) Num) []float64 {
 	v := make([]float64, len(g.requests))
 	for i, r := range g.requests {
-		v[i] = float64(of(r))
+		v[i] = math.NaN()
+		if !r.Fails() {
+			v[i] = float64(of(r))
+		}
 	}
 	return v
 }
@@ -128,6 +132,9 @@ func (g *group) tokenDist(d *Dist, metric string, of func(*Request) (values, wei
 	all := make([][2][]float64, len(g.requests))
 	src := Source("")
 	for i, r := range g.requests {
+		if r.Fails() {
+			continue
+		}
 		all[i][0], all[i][1] = of(r)
 		if len(all[i][0]) > 0 {
 			src = least(src, r.Source)
@@ -171,7 +178,7 @@ func (g *group) gaps(icl, itl *Dist) {
 	g.tokenDist(icl, "icl", iclOf)
 	for _, r := range g.requests {
 		v, w := itlOf(r)
-		if len(v) != len(r.ICL) || w != nil {
+		if !r.Fails() && (len(v) != len(r.ICL) || w != nil) {
 			g.tokenDist(itl, "itl", itlOf)
 			return
 		}
@@ -180,7 +187,7 @@ func (g *group) gaps(icl, itl *Dist) {
 	itl.Metric, itl.Source = "itl", ""
 	itl.Quantiles = slices.Clone(icl.Quantiles)
 	for _, r := range g.requests {
-		if len(r.ICL) > 0 {
+		if !r.Fails() && len(r.ICL) > 0 {
 			itl.Source = least(itl.Source, r.Source)
 		}
 	}

@@ -83,13 +83,15 @@ func Compute(s *bench.Session, o Options) *Run {
 			good = append(good, q)
 		}
 	}
-	c.distributions(measured, good)
-	c.tokens(measured, good)
-	c.acceptance(good)
 	flows := c.flows()
 	c.windows(measured, flows)
+	g := newGroup(measured, c.repetition, seedOf(r.ID, 0))
+	c.distributions(g, measured, good)
+	c.tokens(measured, good)
+	c.acceptance(good)
 	c.judge(measured)
-	c.ratios(measured)
+	c.ratios(g, measured)
+	g.finish()
 	r.Steps = c.steps(flows)
 	r.Timeline = c.timeline()
 	c.invariants(flows)
@@ -148,9 +150,8 @@ func (c *computation) attempt(q *Request) {
 
 // distributions fills in every distribution of the run. Requests that failed are in none but those
 // that take them as +∞; those that the user stopped have no end-to-end time.
-func (c *computation) distributions(measured, good []*Request) {
+func (c *computation) distributions(g *group, measured, good []*Request) {
 	r := c.run
-	g := newGroup(good, c.repetition, seedOf(r.ID, 0))
 	g.dist(&r.TTFB, "ttfb", func(q *Request) Num { return q.TTFB })
 	g.dist(&r.TTFT, "ttft", func(q *Request) Num { return q.TTFT })
 	g.dist(&r.TTFO, "ttfo", func(q *Request) Num { return q.TTFO })
@@ -164,7 +165,6 @@ func (c *computation) distributions(measured, good []*Request) {
 	g.dist(&r.TTFTPlanned, "ttft_planned", func(q *Request) Num { return q.TTFTPlanned })
 	g.dist(&r.Peak, "peak", func(q *Request) Num { return q.Peak })
 	g.gaps(&r.ICL, &r.ITL)
-	g.finish()
 	r.TTFTWithFailures = withFailures("ttft", measured, func(q *Request) Num { return q.TTFT })
 	r.E2EWithFailures = withFailures("e2e", measured, whole(func(q *Request) Num { return q.E2E }))
 	r.ScheduleDelay = newDist("schedule_delay", sortedOf(valuesOf(measured, func(q *Request) Num { return q.ScheduleDelay })), nil)
@@ -335,7 +335,7 @@ func (c *computation) windows(measured []*Request, flows []*flow) {
 }
 
 // ratios are the shares of the run and their intervals.
-func (c *computation) ratios(measured []*Request) {
+func (c *computation) ratios(g *group, measured []*Request) {
 	r := c.run
 	r.GoodFraction, r.ErrorRate, r.Goodput, r.Acceptance, r.CacheHit = Missing, Missing, Missing, Missing, Missing
 	n := len(measured)
@@ -364,12 +364,10 @@ func (c *computation) ratios(measured []*Request) {
 	}
 	r.Acceptance = quotient(accepted, drafted)
 	r.CacheHit = quotient(cached, prompt)
-	g := newGroup(measured, c.repetition, seedOf(r.ID, -1))
 	g.ratio(&r.GoodInterval, good, nil)
 	g.ratio(&r.ErrorInterval, failed, nil)
 	g.ratio(&r.AcceptanceInterval, accepted, drafted)
 	g.ratio(&r.CacheHitInterval, cached, prompt)
-	g.finish()
 }
 
 func quotient(num, den []float64) Num {

@@ -93,7 +93,20 @@ func (c *computation) step(st *Step, steps []*bench.Step, requests []*Request, f
 		}
 	}
 	st.Requests = len(measured)
-	g := newGroup(good, c.repetition, seedOf(c.session.Header.ID, 1+first.Index))
+	if r := c.run; len(measured) == r.Attempted { // the only step: its numbers are the run's
+		st.TTFT, st.TTFO, st.TPOT, st.E2E, st.Rate, st.Prefill = r.TTFT, r.TTFO, r.TPOT, r.E2E, r.Rate, r.Prefill
+		st.ICL, st.ITL = r.ICL, r.ITL
+	} else {
+		c.stepDistributions(st, measured)
+	}
+	st.Stability = pooledRolling(good).Stability
+	c.system(st, measured)
+	c.steadyStep(st, measured, flows)
+	st.ReleaseSkew = releaseSkew(steps, measured)
+}
+
+func (c *computation) stepDistributions(st *Step, measured []*Request) {
+	g := newGroup(measured, c.repetition, seedOf(c.session.Header.ID, 1+st.Index))
 	g.dist(&st.TTFT, "ttft", func(r *Request) Num { return r.TTFT })
 	g.dist(&st.TTFO, "ttfo", func(r *Request) Num { return r.TTFO })
 	g.dist(&st.TPOT, "tpot", func(r *Request) Num { return r.TPOT })
@@ -103,10 +116,6 @@ func (c *computation) step(st *Step, steps []*bench.Step, requests []*Request, f
 	st.Prefill.Source = st.PrefillSource
 	g.gaps(&st.ICL, &st.ITL)
 	g.finish()
-	st.Stability = pooledRolling(good).Stability
-	c.system(st, measured)
-	c.steadyStep(st, measured, flows)
-	st.ReleaseSkew = releaseSkew(steps, measured)
 }
 
 // releaseSkew is the longest time from a step's release to the start of the first request of one of
