@@ -62,7 +62,7 @@ func Scenarios() []Scenario {
 			s.Reasoning = Reasoning{Tokens: 12, Field: "thinking"}
 		}),
 		one("think-tags", "reasoning inside content, between <think> tags", func(s *Scenario) {
-			s.Reasoning = Reasoning{Tokens: 14, Field: "think_tags"}
+			s.Reasoning = Reasoning{Tokens: 16, Field: "think_tags"}
 		}),
 		one("reasoning-only", "reasoning and never an answer", func(s *Scenario) { s.Reasoning = Reasoning{Tokens: 24} }),
 		one("reasoning-hidden", "usage counts 40 reasoning tokens that never stream", func(s *Scenario) {

@@ -70,7 +70,9 @@ const (
 func (r *reply) compose(rng *rand.Rand) {
 	s := &r.scenario
 	thought := min(s.Reasoning.Tokens, r.n)
-	for range r.choices {
+	first := rng.IntN(1 << 16)
+	for c := range r.choices {
+		at := first + c // so that choices differ
 		var list []segment
 		if thought > 0 {
 			field := s.Reasoning.Field
@@ -78,7 +80,7 @@ func (r *reply) compose(rng *rand.Rand) {
 			if tagged {
 				field = "content"
 			}
-			words := reasoningWords(s.Reasoning.Tokens, tagged, rng)
+			words := reasoningWords(s.Reasoning.Tokens, tagged, at)
 			list = append(list, segment{kind: KindReasoning, field: field, tokens: words[:thought]})
 		}
 		rest := r.n - thought
@@ -91,13 +93,13 @@ func (r *reply) compose(rng *rand.Rand) {
 				if share == 0 {
 					continue
 				}
-				name, arguments := toolWords(share, r.finish == "stop" || i < calls-1, rng)
+				name, arguments := toolWords(share, r.finish == "stop" || i < calls-1, at+i)
 				list = append(list, segment{kind: KindTool, tool: i, named: true, tokens: append([]*token{name}, arguments...)})
 			}
 		case s.Refusal && r.chat:
-			list = append(list, segment{kind: KindRefusal, field: "refusal", tokens: answerWords(s, rest, rng)})
+			list = append(list, segment{kind: KindRefusal, field: "refusal", tokens: answerWords(s, rest, at)})
 		default:
-			list = append(list, segment{kind: KindContent, field: "content", tokens: answerWords(s, rest, rng)})
+			list = append(list, segment{kind: KindContent, field: "content", tokens: answerWords(s, rest, at)})
 		}
 		r.segments = append(r.segments, list)
 	}

@@ -77,6 +77,7 @@ func (f *framer) headers(id string, closing bool) {
 		due = f.rest
 	}
 	f.putHeaders(f.s, due, headerLines(200, id, headers))
+	f.chunks[0].due = time.Duration(f.s.HeaderDelay)
 }
 
 // block is a part of the body that leaves the endpoint, or the proxy in front

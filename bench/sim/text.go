@@ -2,7 +2,6 @@ package sim
 
 import (
 	"embed"
-	"math/rand/v2"
 	"strings"
 	"sync"
 )
@@ -42,7 +41,13 @@ var vocabulary = sync.OnceValue(func() map[string][][]*token {
 		}
 		for block := range strings.SplitSeq(string(file), "\n%%\n") {
 			var tokens []*token
-			for _, piece := range Tokens(strings.TrimRight(block, "\n") + "\n\n") {
+			block = strings.TrimRight(block, "\n")
+			if name == "plain" { // a single line, so that every word is a token and nothing else is
+				block = " " + block
+			} else {
+				block += "\n\n"
+			}
+			for _, piece := range Tokens(block) {
 				if interned[piece] == nil {
 					interned[piece] = newToken(piece)
 				}
@@ -60,9 +65,8 @@ var vocabulary = sync.OnceValue(func() map[string][][]*token {
 	return all
 })
 
-// filler stands in where two tokens would merge into one, comma where a JSON
-// string must not break its line.
-var filler, comma = newToken(" so"), newToken(",")
+// filler stands in where two tokens would merge into one.
+var filler = newToken(" so")
 
 // separators are what some readers wrongly take for the end of a line.
 var separators = []*token{newToken("\u2028"), newToken("\u0085"), newToken("\u2029")}
@@ -91,11 +95,11 @@ func (w *words) addText(text string) {
 	}
 }
 
-// addRegime appends n tokens of a regime, beginning with a block drawn from
-// rng; every eighth is a separator if these are wanted.
-func (w *words) addRegime(regime string, n int, rng *rand.Rand, separated bool) {
+// addRegime appends n tokens of a regime, beginning with block at (modulo the
+// blocks there are); every eighth is a separator if these are wanted.
+func (w *words) addRegime(regime string, n, at int, separated bool) {
 	blocks := vocabulary()[regime]
-	for at := rng.IntN(len(blocks)); n > 0; at++ {
+	for ; n > 0; at++ {
 		for _, t := range blocks[at%len(blocks)] {
 			if n == 0 {
 				return
@@ -117,22 +121,22 @@ const (
 
 // reasoningWords is n tokens of deliberation; tagged puts them between tags,
 // which are part of the n.
-func reasoningWords(n int, tagged bool, rng *rand.Rand) []*token {
+func reasoningWords(n int, tagged bool, at int) []*token {
 	var w words
 	if !tagged || n < minThinkTokens {
-		w.addRegime("reasoning", n, rng, false)
+		w.addRegime("reasoning", n, at, false)
 		return w.tokens
 	}
 	w.addText(thinkOpen)
-	w.addRegime("reasoning", n-len(w.tokens)-CountTokens(thinkClose), rng, false)
+	w.addRegime("reasoning", n-len(w.tokens)-CountTokens(thinkClose), at, false)
 	w.addText(thinkClose)
 	return w.tokens
 }
 
 // answerWords is n tokens of answer.
-func answerWords(s *Scenario, n int, rng *rand.Rand) []*token {
+func answerWords(s *Scenario, n, at int) []*token {
 	var w words
-	w.addRegime(s.Regime, n, rng, s.Separators)
+	w.addRegime(s.Regime, n, at, s.Separators)
 	return w.tokens
 }
 
@@ -147,7 +151,7 @@ const (
 // toolWords is n tokens of one tool call: the name, then the arguments. Those
 // that are not complete, or have no room to be, break off as they do at a length
 // limit.
-func toolWords(n int, complete bool, rng *rand.Rand) (name *token, arguments []*token) {
+func toolWords(n int, complete bool, at int) (name *token, arguments []*token) {
 	name = newToken(toolName)
 	n--
 	var w words
@@ -159,12 +163,7 @@ func toolWords(n int, complete bool, rng *rand.Rand) (name *token, arguments []*
 	if complete && n > len(w.tokens)+1 {
 		last = CountTokens(argumentsClose)
 	}
-	w.addRegime("plain", n-len(w.tokens)-last, rng, false)
-	for i, t := range w.tokens {
-		if strings.Contains(t.text, "\n") { // would be escaped, and count otherwise
-			w.tokens[i] = comma
-		}
-	}
+	w.addRegime("plain", n-len(w.tokens)-last, at, false)
 	if last > 0 {
 		w.addText(argumentsClose)
 	}
