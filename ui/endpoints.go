@@ -21,7 +21,7 @@ type endpointForm struct {
 	name, url, key, model *look.Entry
 	think, forget         *widget.Check
 	result                *look.Paragraph
-	check, save           *widget.Button
+	check, save           *look.PushButton
 	dialog                *dialog.CustomDialog
 	cancel                context.CancelFunc
 }

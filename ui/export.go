@@ -99,7 +99,7 @@ func (s *Shell) exported(dir string, files []string) {
 		s.settings.ExportDir = dir
 		s.keepSettings()
 	}
-	open := func(text, path string) *widget.Button {
+	open := func(text, path string) *look.PushButton {
 		return look.Button(text, func() {
 			if err := s.OpenURL(path); err != nil {
 				s.say(look.OnRed, fmt.Sprintf("cannot open %s: %v. It is a file like any other; open it with your file manager.", path, err))

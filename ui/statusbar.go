@@ -27,8 +27,8 @@ type statusBar struct {
 func (b *statusBar) build(s *Shell) {
 	b.shell = s
 	b.job = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(320)
-	b.mode = look.NewText("").Sized(look.Small).In(look.Muted)
-	b.store = look.NewText("").Sized(look.Small).In(look.Muted)
+	b.mode = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(184)
+	b.store = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(104)
 	version := look.NewText("Velo " + s.Console.Version()).Sized(look.Small).In(look.Muted)
 	bar := look.Trailing(look.Gap, b.job, look.Line(look.Margin, b.mode, b.store, version))
 	b.view = look.Rows(0, look.Rule(), look.Panel(look.OnSurface, look.Inset(look.Half, look.Margin, look.Half, look.Gap, bar)))

@@ -17,7 +17,7 @@ type topBar struct {
 	view     fyne.CanvasObject
 	endpoint *widget.Select
 	model    *widget.SelectEntry
-	edit     *widget.Button
+	edit     *look.PushButton
 	lamp     *look.Lamp
 	filling  bool // the pickers are set by the program: no intent of the user
 	listed   string
@@ -36,11 +36,11 @@ func (b *topBar) build(s *Shell) {
 	}
 	b.edit = look.Button("Edit…", func() { s.editEndpoint(s.chosen.endpoint) })
 	add := look.Button("Add endpoint…", func() { s.editEndpoint(console.Endpoint{}) })
-	b.lamp = look.NewLamp(176)
+	b.lamp = look.NewLamp(184)
 	bar := look.Line(look.Step,
-		look.NewText("Endpoint").Sized(look.Small).In(look.Muted), look.Sized(248, 0, b.endpoint),
+		look.NewText("Endpoint").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.endpoint),
 		b.edit, add, look.Sized(look.Step, 0, look.NewSurface(look.OnSurface)),
-		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(248, 0, b.model),
+		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.model),
 		look.Spacer(), b.lamp.Container)
 	b.view = look.Rows(0, look.Panel(look.OnSurface, look.Inset(look.Step, look.Margin, look.Step, look.Gap, bar)), look.Rule())
 }
@@ -149,11 +149,7 @@ func (s *Shell) choose(e console.Endpoint) {
 		b.listed = ""
 	}
 	s.chosen.endpoint = e
-	if s.ownChosen() {
-		b.edit.Enable()
-	} else {
-		b.edit.Disable()
-	}
+	b.edit.SetEnabled(s.ownChosen())
 	b.filling = false
 	s.suites.Update()
 	if b.listed != e.ID && e.ID != "" {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/widget"
 
 	"velo/ui/console"
 	"velo/ui/look"
@@ -319,7 +318,7 @@ func (s *Shell) offer(text, undo string, onUndo func()) (forget func()) {
 			s.notice.Hide()
 		}
 	}
-	s.notice.Say(look.OnAccent, text, widget.NewButton(undo, func() {
+	s.notice.Say(look.OnAccent, text, look.Button(undo, func() {
 		hide()
 		onUndo()
 	}))

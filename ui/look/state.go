@@ -5,7 +5,6 @@ import (
 	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/driver/desktop"
-	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 )
 
@@ -114,13 +113,13 @@ type Notice struct {
 	edge    *Surface
 	text    *Paragraph
 	actions *fyne.Container
-	dismiss *widget.Button
+	dismiss *PushButton
 }
 
 // NewNotice returns a hidden notice.
 func NewNotice(onDismiss func()) *Notice {
 	n := &Notice{edge: NewSurface(OnAccent), text: NewParagraph(""), actions: Line(Step)}
-	n.dismiss = widget.NewButton("Dismiss", func() {
+	n.dismiss = Button("Dismiss", func() {
 		n.Hide()
 		if onDismiss != nil {
 			onDismiss()
@@ -311,19 +310,3 @@ func (r *itemRenderer) Objects() []fyne.CanvasObject {
 	return []fyne.CanvasObject{r.back, r.edge, r.title, r.detail}
 }
 func (r *itemRenderer) Destroy() {}
-
-// Button returns a button with a verb on it.
-func Button(text string, tapped func()) *widget.Button { return widget.NewButton(text, tapped) }
-
-// MainButton returns the one button of a page that does what the page is for.
-func MainButton(text string, tapped func()) *widget.Button {
-	b := widget.NewButton(text, tapped)
-	b.Importance = widget.HighImportance
-	return b
-}
-
-// StopButton returns the button that ends something.
-func StopButton(text string, tapped func()) *widget.Button {
-	b := widget.NewButtonWithIcon(text, theme.MediaStopIcon(), tapped)
-	return b
-}

@@ -2,7 +2,6 @@ package look
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
@@ -20,14 +19,14 @@ type Tile struct {
 	label, value, unit, mark, note string
 	ink                            Ink
 	size                           float32 // of the value
-	chars                          int     // the value is filled up with spaces from the left to this many
+	chars                          int     // the unit keeps this many characters away from the left edge
 	width                          float32
-	noted                          bool // there is room for a note
+	noted                          int // lines of room for a note
 }
 
 // NewTile returns a tile of the ordinary width without a value: a dash.
 func NewTile(label string) *Tile {
-	t := &Tile{label: label, value: "—", size: Head, width: TileWidth, noted: true}
+	t := &Tile{label: label, value: "—", size: Head, width: TileWidth, noted: 1}
 	t.ExtendBaseWidget(t)
 	return t
 }
@@ -35,15 +34,15 @@ func NewTile(label string) *Tile {
 // Hero makes it the number that is read from two metres away.
 func (t *Tile) Hero() *Tile { t.size, t.width = Hero, 2*TileWidth+Gap; return t }
 
-// Steady fills the value up to a number of characters, so that a value that changes its length while
-// somebody looks moves neither itself nor its unit.
+// Steady keeps room for a number of characters, so that a value that changes its length while
+// somebody looks does not move its unit.
 func (t *Tile) Steady(chars int) *Tile { t.chars = chars; return t }
 
 // Wide sets the width in units.
 func (t *Tile) Wide(width float32) *Tile { t.width = width; return t }
 
-// Short leaves the line below out.
-func (t *Tile) Short() *Tile { t.noted = false; return t }
+// Notes sets how many lines there is room for below the value.
+func (t *Tile) Notes(lines int) *Tile { t.noted = lines; return t }
 
 // Value is what the tile shows, in one string: "123 tok/s ▪".
 func (t *Tile) Value() string {
@@ -68,30 +67,30 @@ func (t *Tile) Set(value, unit, mark, note string, ink Ink) {
 // CreateRenderer is Fyne's.
 func (t *Tile) CreateRenderer() fyne.WidgetRenderer {
 	r := &tileRenderer{t: t}
-	for _, c := range r.texts() {
-		*c = canvas.NewText("", nil)
-		r.objects = append(r.objects, *c)
+	add := func() *canvas.Text {
+		c := canvas.NewText("", nil)
+		r.objects = append(r.objects, c)
+		return c
+	}
+	r.label, r.value, r.unit, r.mark = add(), add(), add(), add()
+	for range t.noted {
+		r.notes = append(r.notes, add())
 	}
 	r.Refresh()
 	return r
 }
 
 type tileRenderer struct {
-	t                              *Tile
-	label, value, unit, mark, note *canvas.Text
-	objects                        []fyne.CanvasObject
-}
-
-func (r *tileRenderer) texts() []**canvas.Text {
-	return []**canvas.Text{&r.label, &r.value, &r.unit, &r.mark, &r.note}
+	t                        *Tile
+	label, value, unit, mark *canvas.Text
+	notes                    []*canvas.Text
+	objects                  []fyne.CanvasObject
 }
 
 func (r *tileRenderer) MinSize() fyne.Size {
 	small := fyne.MeasureText("0", Small, fyne.TextStyle{}).Height
 	h := small + fyne.MeasureText("0", r.t.size, fyne.TextStyle{Monospace: true}).Height
-	if r.t.noted {
-		h += small
-	}
+	h += small * float32(r.t.noted)
 	return fyne.NewSize(r.t.width, h)
 }
 
@@ -112,14 +111,17 @@ func (r *tileRenderer) Layout(size fyne.Size) {
 	if r.t.size == Hero {
 		gap = Step
 	}
-	x := v.Width + gap
+	x := fyne.Max(v.Width, fyne.MeasureText(strings.Repeat("0", r.t.chars), r.t.size, r.value.TextStyle).Width) + gap
 	by := y + baseline(r.value)
 	u := place(r.unit, x, by-baseline(r.unit))
 	if r.t.unit != "" {
 		x += u.Width + Half
 	}
 	place(r.mark, x, by-baseline(r.mark))
-	place(r.note, 0, y+v.Height)
+	y += v.Height
+	for _, n := range r.notes {
+		y += place(n, 0, y).Height
+	}
 }
 
 func (r *tileRenderer) Refresh() {
@@ -129,9 +131,6 @@ func (r *tileRenderer) Refresh() {
 		c.Refresh()
 	}
 	value, ink := t.value, t.ink
-	if n := utf8.RuneCountInString(value); n < t.chars {
-		value = strings.Repeat(" ", t.chars-n) + value
-	}
 	if t.value == "—" {
 		ink = Faint
 	}
@@ -147,7 +146,17 @@ func (r *tileRenderer) Refresh() {
 	set(r.value, value, t.size, fyne.TextStyle{Monospace: true, Bold: true}, ink)
 	set(r.unit, t.unit, unitSize, fyne.TextStyle{}, Muted)
 	set(r.mark, t.mark, Small, fyne.TextStyle{}, Muted)
-	set(r.note, Fit(t.note, width, Small, fyne.TextStyle{}), Small, fyne.TextStyle{}, Muted)
+	lines := wrapLine(t.note, width, Small, fyne.TextStyle{})
+	for i, n := range r.notes {
+		text := ""
+		switch {
+		case i == len(r.notes)-1 && len(lines) > i:
+			text = Fit(strings.Join(lines[i:], " "), width, Small, fyne.TextStyle{})
+		case i < len(lines):
+			text = lines[i]
+		}
+		set(n, text, Small, fyne.TextStyle{}, Muted)
+	}
 	r.Layout(t.Size())
 }
 

@@ -2,13 +2,15 @@ package plot
 
 import (
 	"image"
-	"image/color"
 	"sync"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/widget"
 )
+
+// nothing is one transparent pixel.
+var nothing = image.NewRGBA(image.Rect(0, 0, 1, 1))
 
 // View shows an image that is drawn elsewhere at exactly the pixels it covers. Two images take
 // turns: one is on screen while the other is drawn.
@@ -49,7 +51,7 @@ func (v *View) generate(w, h int) image.Image {
 		v.OnSize()
 	}
 	if front == nil {
-		return image.NewUniform(color.Transparent)
+		return nothing
 	}
 	return front
 }

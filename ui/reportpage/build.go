@@ -49,11 +49,7 @@ func (g *Page) glance(r *report.Report) []fyne.CanvasObject {
 	var parts []fyne.CanvasObject
 	if len(r.Glance) > 0 {
 		hero := tile(look.NewTile(r.Glance[0].Label).Hero(), r.Glance[0])
-		rest := look.Flow(look.Gap, look.TileWidth)
-		for _, t := range r.Glance[1:] {
-			rest.Add(tile(look.NewTile(t.Label), t))
-		}
-		parts = append(parts, look.Columns(look.Gap, []float32{1, 2}, hero, rest))
+		parts = append(parts, look.Frame(nil, nil, look.Inset(0, look.Gap, 0, 0, hero), tiles(r.Glance[1:])))
 	}
 	if len(r.Findings) > 0 {
 		list := look.Rows(look.Half)
@@ -63,13 +59,27 @@ func (g *Page) glance(r *report.Report) []fyne.CanvasObject {
 		parts = append(parts, list)
 	}
 	if len(r.Facts) > 0 {
-		facts := look.Flow(look.Gap, 248)
+		facts := look.Flow(look.Gap, factWidth)
 		for _, f := range r.Facts {
-			facts.Add(look.Rows(0, look.NewText(f.Label).Sized(look.Small).In(look.Muted), look.NewText(f.Value).Fixed(248)))
+			facts.Add(look.Rows(0, look.NewText(f.Label).Sized(look.Small).In(look.Muted), look.NewParagraph(f.Value).AtMost(3)))
 		}
 		parts = append(parts, facts)
 	}
 	return parts
+}
+
+// Widths, in units: the notes of a tile are longer than those of a live one.
+const (
+	tileWidth = 176
+	factWidth = 288
+)
+
+func tiles(list []report.Tile) fyne.CanvasObject {
+	box := look.Flow(look.Gap, tileWidth)
+	for _, t := range list {
+		box.Add(tile(look.NewTile(t.Label).Wide(tileWidth).Notes(2), t))
+	}
+	return box
 }
 
 func tile(t *look.Tile, r report.Tile) *look.Tile {
@@ -85,11 +95,7 @@ func (g *Page) section(r *report.Report, s *report.Section) {
 		}
 	}
 	if len(s.Tiles) > 0 {
-		tiles := look.Flow(look.Gap, look.TileWidth)
-		for _, t := range s.Tiles {
-			tiles.Add(tile(look.NewTile(t.Label), t))
-		}
-		parts = append(parts, tiles)
+		parts = append(parts, tiles(s.Tiles))
 	}
 	for _, c := range s.Charts {
 		parts = append(parts, g.chart(c))

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/widget"
 
 	"velo/bench/report"
 	"velo/ui/look"
@@ -38,7 +37,7 @@ type Page struct {
 	failure                   *look.Paragraph
 	title, subtitle           *look.Text
 	status                    *look.Text
-	pdf, export               *widget.Button
+	pdf, export               *look.PushButton
 	index                     *fyne.Container
 	indexItems                []*look.Item
 	body                      *fyne.Container
@@ -222,3 +221,6 @@ func (g *Page) mark(at int) {
 		item.Select(i == at)
 	}
 }
+
+// Scroll scrolls to a place of the report, in units from its top.
+func (g *Page) Scroll(y float32) { g.scroll.To(y) }

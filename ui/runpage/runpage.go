@@ -5,7 +5,6 @@ package runpage
 import (
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/container"
-	"fyne.io/fyne/v2/widget"
 
 	"velo/ui/console"
 	"velo/ui/look"
@@ -29,9 +28,11 @@ type Page struct {
 	idle, live   fyne.CanvasObject
 	title, place *look.Text
 	lamp         *look.Lamp
-	stop         *widget.Button
-	report       *widget.Button
-	again        *widget.Button
+	head         *fyne.Container
+	actions      *fyne.Container
+	stop         *look.PushButton
+	report       *look.PushButton
+	again        *look.PushButton
 
 	hero                                                    *look.Tile
 	median, spread, ttft, tokens, elapsed, maxGap, requests *look.Tile
@@ -59,24 +60,23 @@ func New(p Params) *Page {
 	g.stop = look.StopButton("Stop", p.Stop)
 	g.again = look.Button("Run again", p.Again)
 	g.report = look.MainButton("Open report", func() { p.OpenReport(g.has) })
-	head := look.Trailing(look.Gap, look.Rows(look.Half, g.title, g.place),
-		look.Line(look.Step, g.lamp.Container, look.Sized(104, 0, g.again), look.Sized(120, 0, look.Over(g.stop, g.report))))
+	g.actions = look.Line(look.Step, g.lamp.Container, g.again, g.report, g.stop)
+	g.head = look.Trailing(look.Gap, look.Rows(look.Half, g.title, g.place), g.actions)
 
 	g.hero = look.NewTile("Decode rate now, all streams").Hero().Steady(4)
 	g.median = look.NewTile("Median").Steady(4)
-	g.spread = look.NewTile("Range").Wide(184).Steady(9)
+	g.spread = look.NewTile("Range").Steady(9)
 	g.ttft = look.NewTile("TTFT, latest").Steady(4)
 	g.tokens = look.NewTile("Tokens received").Steady(6)
 	g.elapsed = look.NewTile("Elapsed").Steady(5)
 	g.maxGap = look.NewTile("Max gap").Steady(4)
 	g.requests = look.NewTile("Requests").Steady(4)
-	tiles := look.Columns(look.Gap, []float32{1, 2},
-		g.hero,
-		look.Flow(look.Step, 144, g.median, g.spread.Wide(144), g.ttft, g.maxGap, g.tokens, g.requests, g.elapsed))
+	tiles := look.Frame(nil, nil, look.Inset(0, look.Gap, 0, 0, g.hero),
+		look.Flow(look.Gap, look.TileWidth, g.median, g.spread, g.ttft, g.maxGap, g.tokens, g.requests, g.elapsed))
 
 	g.progress = look.NewProgress()
 	g.step = look.NewText("").Fixed(320)
-	g.left = look.NewText("").In(look.Muted).Right().Fixed(240)
+	g.left = look.NewText("").In(look.Muted).Right().Fixed(320)
 	g.message = look.NewParagraph("").AtMost(3)
 
 	g.timeline = plot.NewView(fyne.NewSize(320, 160))
@@ -86,7 +86,7 @@ func New(p Params) *Page {
 	g.scroll = look.NewScroll(g.workers)
 	g.lower = &share{}
 
-	top := look.Rows(look.Gap, head, look.Rule(), tiles,
+	top := look.Rows(look.Gap, g.head, look.Rule(), tiles,
 		look.Rows(look.Step, g.progress, look.Trailing(look.Gap, g.step, g.left), g.message))
 	g.live = look.Inset(look.Gap, look.Margin, look.Step, look.Margin,
 		look.Frame(look.Inset(0, 0, look.Gap, 0, top), nil, nil, container.New(g.lower, g.timeline, g.scroll)))
@@ -157,11 +157,17 @@ func (g *Page) show(s console.RunState, w words) {
 	g.progress.Set(w.share)
 	g.step.Set(w.step)
 	g.left.Set(w.left)
-	showIf(g.message, w.message != "")
-	g.message.SetIn(w.message, w.messageInk)
-	showIf(g.stop, s.Active)
-	showIf(g.report, !s.Active && s.SessionID != "")
-	showIf(g.again, !s.Active)
+	if showIf(g.message, w.message != "") || g.message.Text() != w.message {
+		g.message.SetIn(w.message, w.messageInk)
+		g.live.Refresh()
+	}
+	moved := showIf(g.stop, s.Active)
+	moved = showIf(g.report, !s.Active && s.SessionID != "") || moved
+	moved = showIf(g.again, !s.Active) || moved
+	if moved {
+		g.actions.Refresh()
+		g.head.Refresh()
+	}
 
 	width := g.scroll.Size().Width
 	need := float32(0)
@@ -176,14 +182,17 @@ func (g *Page) show(s console.RunState, w words) {
 	}
 }
 
-func showIf(o fyne.CanvasObject, on bool) {
-	if on != o.Visible() {
-		if on {
-			o.Show()
-		} else {
-			o.Hide()
-		}
+// showIf shows or hides an object and tells whether that changed anything.
+func showIf(o fyne.CanvasObject, on bool) bool {
+	if on == o.Visible() {
+		return false
 	}
+	if on {
+		o.Show()
+	} else {
+		o.Hide()
+	}
+	return true
 }
 
 // State is the word of the lamp.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/widget"
 
 	"velo/ui/console"
 	"velo/ui/look"
@@ -62,7 +61,7 @@ type Page struct {
 	failure                      *look.Paragraph
 	filter                       *look.Entry
 	count                        *look.Text
-	open, rename, save, deleteIt *widget.Button
+	open, rename, save, deleteIt *look.PushButton
 	table                        *table.Table
 	none                         *look.Text
 	scroll                       *look.Scroll
@@ -246,14 +245,8 @@ func (g *Page) with(f func(console.Session)) {
 
 func (g *Page) buttons() {
 	on := g.table.Selected() >= 0
-	for _, b := range []*widget.Button{g.open, g.rename, g.save, g.deleteIt} {
-		if on == b.Disabled() {
-			if on {
-				b.Enable()
-			} else {
-				b.Disable()
-			}
-		}
+	for _, b := range []*look.PushButton{g.open, g.rename, g.save, g.deleteIt} {
+		b.SetEnabled(on)
 	}
 }
 

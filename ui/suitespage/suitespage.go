@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/widget"
 
 	"velo/bench/suite"
 	"velo/ui/console"
@@ -55,11 +54,11 @@ type Page struct {
 	facts         *look.Text
 	description   *look.Paragraph
 	steps         *table.Table
-	remove        *widget.Button
+	remove        *look.PushButton
 	body          *look.Scroll
 
 	form form
-	run  *widget.Button
+	run  *look.PushButton
 	why  *look.Paragraph
 }
 

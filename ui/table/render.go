@@ -87,7 +87,7 @@ func (r *renderer) arrange() {
 		head.Color, unit.Color = p.Muted, p.Muted
 		uw := float32(0)
 		if col.Unit != "" {
-			uw = fyne.MeasureText(" "+col.Unit, look.Small, fyne.TextStyle{}).Width
+			uw = fyne.MeasureText(col.Unit, look.Small, fyne.TextStyle{}).Width + look.Half
 		}
 		room := w
 		if t.marked[c] && col.Right {
@@ -99,7 +99,7 @@ func (r *renderer) arrange() {
 			at += room - hw - uw
 		}
 		r.put(head, col.Title, at, 0, hw, rowH, false, bold, look.Small)
-		r.put(unit, " "+col.Unit, at+hw, 0, uw, rowH, false, fyne.TextStyle{}, look.Small)
+		r.put(unit, col.Unit, at+hw+look.Half, 0, uw, rowH, false, fyne.TextStyle{}, look.Small)
 		if col.Unit == "" {
 			unit.Hide()
 		}

@@ -234,7 +234,7 @@ func (t *Table) measure() {
 	for c, col := range t.columns {
 		w := fyne.MeasureText(col.Title, look.Small, bold).Width
 		if col.Unit != "" {
-			w += fyne.MeasureText(" "+col.Unit, look.Small, fyne.TextStyle{}).Width
+			w += fyne.MeasureText(col.Unit, look.Small, fyne.TextStyle{}).Width + look.Half
 		}
 		mark := false
 		for r := 0; r < t.rows; r++ {
