@@ -37,18 +37,18 @@ func integers(s *scale) []float64 {
 	return values
 }
 
-// flags gathers the labels that stand above the plot: of markers upright and
+// captions gathers the labels that stand above the plot: of markers upright and
 // of bands. x tells which of them are on the axis.
-func (f *frame) flags(bands []Band, markers []Marker, x *scale) {
+func (f *frame) captions(bands []Band, markers []Marker, x *scale) {
 	for _, m := range markers {
-		if m.Axis == X && m.Label != "" && finite(m.Value) && x.holds(m.Value) {
-			f.markers = append(f.markers, flag{m.Label, m.Value, m.Value})
+		if m.Axis == X && m.Label != "" && plottable(m.Value) && x.holds(m.Value) {
+			f.markers = append(f.markers, caption{m.Label, m.Value, m.Value})
 		}
 	}
 	for _, b := range bands {
 		lo, hi, ok := b.on(x)
 		if ok && b.Label != "" {
-			f.bands = append(f.bands, flag{b.Label, lo, hi})
+			f.bands = append(f.bands, caption{b.Label, lo, hi})
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (f *frame) drawAxis(s *scene) {
 
 func (f *frame) drawMarkers(s *scene, markers []Marker) {
 	for _, m := range markers {
-		if !finite(m.Value) {
+		if !plottable(m.Value) {
 			continue
 		}
 		plot, dash, c := s.plot, m.pattern(), f.palette.Text

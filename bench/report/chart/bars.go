@@ -16,7 +16,7 @@ type bar struct {
 
 func (c Bars) bars() []bar {
 	element := func(values []float64, i int) float64 {
-		if i < len(values) && finite(values[i]) {
+		if i < len(values) && plottable(values[i]) {
 			return values[i]
 		}
 		return math.NaN()
@@ -27,10 +27,10 @@ func (c Bars) bars() []bar {
 		if i < len(c.Labels) {
 			b.label = Printable(c.Labels[i])
 		}
-		if c.Y.Log && !(b.value > 0) {
+		if !places(b.value, c.Y.Log) {
 			b.value = math.NaN()
 		}
-		if math.IsNaN(b.value) || math.IsNaN(b.lo) || math.IsNaN(b.hi) || c.Y.Log && b.lo <= 0 {
+		if math.IsNaN(b.value) || !places(b.lo, c.Y.Log) || !places(b.hi, c.Y.Log) {
 			b.lo, b.hi = math.NaN(), math.NaN()
 		} else {
 			b.lo, b.hi = math.Min(b.lo, b.hi), math.Max(b.lo, b.hi)
@@ -44,13 +44,16 @@ func (c Bars) bars() []bar {
 // stands.
 func (b bar) end() float64 {
 	v := math.Max(b.value, 0)
-	if finite(b.hi) {
+	if plottable(b.hi) {
 		v = math.Max(v, b.hi)
 	}
 	return v
 }
 
-const maxBarWidth = 56 // px
+const (
+	maxBarWidth = 56 // px
+	minSlot     = 13 // px of a bar that lies down, with its label
+)
 
 func (c Bars) compose(width, height float64, p Palette) *scene {
 	bars := c.bars()
@@ -66,7 +69,7 @@ func (c Bars) compose(width, height float64, p Palette) *scene {
 	}
 	axis := c.Y
 	axis.ZeroBased = true
-	if lo, _, hasLo, _ := axis.fixed(); axis.Log && !(hasLo && lo > 0) {
+	if _, _, hasLo, _ := axis.fixed(); axis.Log && !hasLo {
 		axis.Min = values.lo / 2 // the lowest bar has a height too
 		if !(axis.Max > axis.Min) {
 			axis.Max = math.NaN()
@@ -103,7 +106,7 @@ func numbers(bars []bar, format func(float64) string) ([]string, float64) {
 	texts, widest := make([]string, len(bars)), 0.0
 	for i, b := range bars {
 		texts[i] = "—"
-		if finite(b.value) {
+		if plottable(b.value) {
 			texts[i] = Printable(format(b.value))
 		}
 		widest = math.Max(widest, textRegular.width(texts[i], labelSize))
@@ -121,9 +124,21 @@ func (c Bars) composeUpright(f *frame, bars []bar, axis Axis, values extent, cat
 		slot := length / float64(len(bars))
 		// Where a slot is too narrow for a word only every k-th is named.
 		every := max(1, int(math.Ceil(28/slot)))
+		room := slot*float64(every) - 6
+		staggered := false
+		for i := 0; i < len(bars); i += every {
+			for _, line := range wrap(bars[i].label, room) {
+				staggered = staggered || strings.HasSuffix(line, "…") && !strings.HasSuffix(bars[i].label, "…")
+			}
+		}
 		var ticks []tick
 		for i := 0; i < len(bars); i += every {
-			ticks = append(ticks, tick{(float64(i) + 0.5) * slot, wrap(bars[i].label, slot*float64(every)-6)})
+			t := tick{at: (float64(i) + 0.5) * slot, lines: wrap(bars[i].label, room)}
+			if staggered { // two rows in turn: each label has the room of two
+				t.lines = []string{textRegular.fit(bars[i].label, labelSize, room*2+6)}
+				t.row = i / every % 2
+			}
+			ticks = append(ticks, t)
 		}
 		return ticks
 	}
@@ -135,6 +150,7 @@ func (c Bars) composeAcross(f *frame, bars []bar, axis Axis, values extent, cate
 	f.xLabel, f.xUnit = axis.label(), axis.Unit
 	_, f.rightRoom = numbers(bars, axis.Format)
 	f.rightRoom += 6
+	f.minHeight = math.Min(minSlot*float64(len(bars)), 0.7*f.height)
 	f.y = func(float64, string) *scale { sc := *category; return &sc }
 	f.x = func(w float64, unit string) *scale {
 		return fitTicks(w, 76, 12, func(n int) *scale {
@@ -146,10 +162,10 @@ func (c Bars) composeAcross(f *frame, bars []bar, axis Axis, values extent, cate
 	}
 	f.yTicks = func(length float64) []tick {
 		slot := length / float64(len(bars))
-		every := max(1, int(math.Ceil(rowHeight/slot)))
+		every := max(1, int(math.Ceil(minSlot/slot-1e-9)))
 		var ticks []tick
 		for i := 0; i < len(bars); i += every {
-			ticks = append(ticks, tick{length - (float64(i)+0.5)*slot, []string{textRegular.fit(bars[i].label, labelSize, f.width*0.35)}})
+			ticks = append(ticks, tick{at: length - (float64(i)+0.5)*slot, lines: []string{textRegular.fit(bars[i].label, labelSize, f.width*0.35)}})
 		}
 		return ticks
 	}
@@ -196,7 +212,7 @@ func drawUpright(s *scene, bars []bar, format func(float64) string) {
 	colour := opaque(s.palette.series(0))
 	s.series = append(s.series, layer{func(p *pen, _ gochart.Box, _, _ gochart.Range) {
 		for i, b := range bars {
-			if !finite(b.value) {
+			if !plottable(b.value) {
 				continue
 			}
 			x := plot.left + (float64(i)+0.5)*slot
@@ -205,7 +221,7 @@ func drawUpright(s *scene, bars []bar, format func(float64) string) {
 				top = bottom - 1
 			}
 			p.box(rect{x - half, top, x + half, bottom}, colour)
-			if finite(b.hi) {
+			if plottable(b.hi) {
 				tip := math.Min(4, half)
 				p.line(vec{x, y(b.lo)}, vec{x, y(b.hi)}, s.palette.Text, hairline, nil)
 				p.line(vec{x - tip, y(b.lo)}, vec{x + tip, y(b.lo)}, s.palette.Text, hairline, nil)
@@ -222,7 +238,7 @@ func drawUpright(s *scene, bars []bar, format func(float64) string) {
 		x := plot.left + (float64(i)+0.5)*slot - w/2
 		end := base
 		color := s.palette.Muted
-		if finite(b.value) {
+		if plottable(b.value) {
 			end, color = math.Min(base, y(b.end())), s.palette.Text
 		}
 		s.write(texts[i], x, end-4, color)
@@ -242,7 +258,7 @@ func drawAcross(s *scene, bars []bar, format func(float64) string) {
 	colour := opaque(s.palette.series(0))
 	s.series = append(s.series, layer{func(p *pen, _ gochart.Box, _, _ gochart.Range) {
 		for i, b := range bars {
-			if !finite(b.value) {
+			if !plottable(b.value) {
 				continue
 			}
 			y := plot.top + (float64(i)+0.5)*slot
@@ -251,7 +267,7 @@ func drawAcross(s *scene, bars []bar, format func(float64) string) {
 				right = left + 1
 			}
 			p.box(rect{left, y - half, right, y + half}, colour)
-			if finite(b.hi) {
+			if plottable(b.hi) {
 				tip := math.Min(4, half)
 				p.line(vec{x(b.lo), y}, vec{x(b.hi), y}, s.palette.Text, hairline, nil)
 				p.line(vec{x(b.lo), y - tip}, vec{x(b.lo), y + tip}, s.palette.Text, hairline, nil)
@@ -259,7 +275,7 @@ func drawAcross(s *scene, bars []bar, format func(float64) string) {
 			}
 		}
 	}})
-	if s.bare || slot < rowHeight-1 {
+	if s.bare || slot < minSlot {
 		return
 	}
 	texts, _ := numbers(bars, format)
@@ -267,7 +283,7 @@ func drawAcross(s *scene, bars []bar, format func(float64) string) {
 		y := plot.top + (float64(i)+0.5)*slot
 		end := base
 		color := s.palette.Muted
-		if finite(b.value) {
+		if plottable(b.value) {
 			end, color = math.Max(base, x(b.end())), s.palette.Text
 		}
 		s.write(texts[i], end+6, middle(y, labelSize), color)

@@ -43,8 +43,8 @@ const (
 	Y                    // the marker is a horizontal line at a value of y
 )
 
-// Point is one sample of a Line. A Y that is NaN or infinite is a gap in the
-// line; a point whose X is not finite is left out.
+// Point is one sample of a Line. A Y that is NaN, infinite or beyond ±1e305
+// is a gap in the line; a point with such an X is left out.
 type Point struct{ X, Y float64 }
 
 // Style is how a Line is drawn. The zero value is a solid line of 1.5 px in

@@ -146,14 +146,17 @@ func Printable(s string) string {
 	s = norm.NFC.String(strings.ToValidUTF8(s, "�"))
 	var b strings.Builder
 	for _, r := range s {
+		near, known := twins[r]
 		switch {
+		case known:
+			b.WriteString(near)
 		case r == '\n' || hasGlyph(r):
 			b.WriteRune(r)
 		case r == '\t':
 			b.WriteString("    ")
 		case r == '\r' || invisible(r):
 		default:
-			b.WriteString(twin(r))
+			b.WriteString(compatible(r))
 		}
 	}
 	return b.String()
@@ -187,28 +190,26 @@ func invisible(r rune) bool {
 		unicode.Is(unicode.Mn, r) && r >= 0x0300 && r <= 0x036f || r >= 0x1f3fb && r <= 0x1f3ff
 }
 
+// twins are runes that the fonts lack, or that some have and others do not,
+// with what stands for them.
 var twins = map[rune]string{
 	'✅': "✓", '✔': "✓", '☑': "✓", '✗': "×", '✘': "×", '❌': "×", '✕': "×", '✖': "×",
 	'⁃': "-", '‐': "-", '‑': "-", '‒': "–", '―': "—", '⸺': "—",
 	'⚫': "●", '⬛': "■", '⬜': "□", '▶': "→", '◀': "←", '➜': "→", '➔': "→", '⇒': "→",
-	'∙': "·", '⋅': "·", '◦': "○", '‣': "•", '⋯': "…", '∼': "~", '⁄': "/", '␣': " ",
-	'‹': "<", '›': ">", '∗': "*", '∶': ":", '′': "'", '″': "\"",
+	'∙': "·", '⋅': "·", '◦': "○", '‣': "•", '⋯': "…", '∼': "~", '␣': " ",
+	'∗': "*", '∶': ":", '′': "'", '″': "\"",
 }
 
-func twin(r rune) string {
-	if t, ok := twins[r]; ok && t != "" {
-		return t
-	}
+// compatible is the compatibility form of r where the fonts have that.
+func compatible(r rune) string {
 	if unicode.IsSpace(r) {
 		return " "
 	}
-	if compatible := norm.NFKC.String(string(r)); compatible != string(r) {
-		for _, c := range compatible {
-			if !hasGlyph(c) {
-				return "□"
-			}
+	form := norm.NFKC.String(string(r))
+	for _, c := range form {
+		if c == r || !hasGlyph(c) {
+			return "□"
 		}
-		return compatible
 	}
-	return "□"
+	return form
 }

@@ -12,6 +12,7 @@ import (
 type tick struct {
 	at    float64
 	lines []string
+	row   int // 1 stands a line lower, under its neighbours
 }
 
 // name is a series or marker with the sample that stands for it.
@@ -25,8 +26,8 @@ type name struct {
 	muted  bool    // a marker
 }
 
-// flag is a label above the plot: a marker at x0 = x1 or a band.
-type flag struct {
+// caption is a label above the plot: a marker at x0 = x1 or a band.
+type caption struct {
 	text   string
 	x0, x1 float64
 }
@@ -39,7 +40,7 @@ type frame struct {
 	xLabel, yLabel string
 	xUnit, yUnit   string
 	names          []name
-	markers, bands []flag
+	markers, bands []caption
 
 	// x and y return the scales for a plot of that size; their ticks are
 	// the labels of xTicks and yTicks where those are nil.
@@ -48,6 +49,7 @@ type frame struct {
 	xTicks, yTicks func(length float64) []tick // of categories
 	rightRoom      float64                     // px that values need beside the plot
 	topRoom        float64                     // px that values need above it
+	minHeight      float64                     // px of the plot that categories need to be named
 }
 
 // detail is how much of the frame is shown. Where there is too little room
@@ -59,7 +61,7 @@ const (
 	noXLabel
 	noYLabel
 	noNames
-	noFlags
+	noCaptions
 	noTitle
 	noTicks
 )
@@ -68,21 +70,25 @@ const (
 	minPlotWidth, minPlotHeight = 56, 40
 	tickGap                     = 8  // px between plot and tick labels
 	nameGap                     = 10 // px between plot and names
-	maxFlagRows                 = 4
+	lineHeight                  = 14 // px between lines of one label
+	maxCaptionRows              = 4
 )
 
 // layout places everything and returns a scene that lacks only the series.
 func (f *frame) layout() *scene {
-	for d := everything; ; d++ {
-		if s := f.try(d); d == noTicks || s.plot.width() >= minPlotWidth && s.plot.height() >= minPlotHeight {
-			return s
+	for _, height := range []float64{math.Max(f.minHeight, minPlotHeight), minPlotHeight} {
+		for d := everything; d < noTicks; d++ {
+			if s := f.try(d); s.plot.width() >= minPlotWidth && s.plot.height() >= height {
+				return s
+			}
 		}
 	}
+	return f.try(noTicks)
 }
 
 // margin is the room at the edges of the picture.
 func (f *frame) margin() float64 {
-	return math.Max(2, math.Min(8, math.Round(math.Min(f.width, f.height)/20)))
+	return math.Min(8, math.Round(math.Min(f.width, f.height)/20))
 }
 
 // try lays the frame out at one level of detail.
@@ -122,22 +128,20 @@ func (f *frame) try(d detail) *scene {
 		return s
 	}
 
-	// Rows of flags depend on the width of the plot, that on the labels of
-	// y, and these on the height that the flags leave: two rounds settle it.
-	var markerRows, bandRows int
+	// Rows above and below depend on the width of the plot, that on the
+	// labels of y, and these on the height that the rows leave: a few rounds
+	// settle it. Rows below are never given back, so that none is cut off.
+	markerRows, bandRows, rowsBelow := 0, 0, 1
 	var left, right float64
 	var marked, banded []tag
-	var yTicks []tick
-	for range 2 {
+	var xTicks, yTicks []tick
+	for range 4 {
 		above := 6.0
 		if rows := markerRows + bandRows; rows > 0 {
 			above = float64(rows)*rowHeight + 3
 		}
 		s.plot.top = top + math.Max(above, f.topRoom)
-		s.plot.bottom = bottom - tickGap - ascent*labelSize - descent*labelSize
-		if f.xTicks != nil {
-			s.plot.bottom = bottom - tickGap - f.categoryHeight()
-		}
+		s.plot.bottom = bottom - tickGap - labelSize - float64(rowsBelow-1)*lineHeight
 		s.y = f.y(math.Max(1, s.plot.height()), yUnit)
 		yTicks = f.ticksOfY(s)
 		left = pad
@@ -151,12 +155,20 @@ func (f *frame) try(d detail) *scene {
 		s.plot.left, s.plot.right = left, f.width-right
 		s.plot = s.plot.whole(f)
 		s.x = f.x(math.Max(1, s.plot.width()), xUnit)
-		if d < noFlags {
-			limit := min(maxFlagRows, int((bottom-top)/4/rowHeight))
+		xTicks = f.ticksOfX(s)
+		before := [3]int{markerRows, bandRows, rowsBelow}
+		for _, t := range xTicks {
+			rowsBelow = max(rowsBelow, t.row+len(t.lines))
+		}
+		if d < noCaptions {
+			limit := min(maxCaptionRows, int((bottom-top)/4/rowHeight))
 			marked = f.place(s, f.markers, s.plot.left, f.width-pad)
 			markerRows = stack(marked, s.plot.left, f.width-pad, 8, limit)
 			banded = f.placeBands(s)
 			bandRows = min(1, len(banded))
+		}
+		if before == [3]int{markerRows, bandRows, rowsBelow} {
+			break
 		}
 	}
 	for i := range marked {
@@ -169,12 +181,10 @@ func (f *frame) try(d detail) *scene {
 		s.write(t.text, t.left, s.plot.top-3-descent*labelSize, f.palette.Muted)
 	}
 	for _, t := range yTicks {
-		y := middle(s.plot.bottom-t.at, labelSize) - float64(len(t.lines)-1)*7
-		for i, line := range t.lines {
-			s.write(line, s.plot.left-tickGap-textRegular.width(line, labelSize), y+float64(i)*14, f.palette.Muted)
-		}
+		text := t.lines[0]
+		s.write(text, s.plot.left-tickGap-textRegular.width(text, labelSize), middle(s.plot.bottom-t.at, labelSize), f.palette.Muted)
 	}
-	f.writeX(s, pad)
+	f.writeX(s, xTicks, pad)
 	if xLabelAt > 0 {
 		text := textRegular.fit(Printable(f.xLabel), labelSize, f.width-2*pad)
 		w := textRegular.width(text, labelSize)
@@ -192,7 +202,7 @@ func (f *frame) try(d detail) *scene {
 func (r rect) whole(f *frame) rect {
 	r = rect{math.Ceil(r.left), math.Ceil(r.top), math.Floor(r.right), math.Floor(r.bottom)}
 	r.left, r.top = math.Max(0, math.Min(r.left, f.width-1)), math.Max(0, math.Min(r.top, f.height-1))
-	r.right, r.bottom = math.Max(r.right, r.left+1), math.Max(r.bottom, r.top+1)
+	r.right, r.bottom = math.Max(math.Min(r.right, f.width), r.left+1), math.Max(math.Min(r.bottom, f.height), r.top+1)
 	return r
 }
 
@@ -213,43 +223,42 @@ func positions(sc *scale, length float64) []tick {
 	return out
 }
 
-// categoryHeight is the room that labels under the plot need: two lines.
-func (f *frame) categoryHeight() float64 {
-	lines := 1
-	for _, t := range f.xTicks(f.width * 0.8) { // about the width of the plot
-		lines = max(lines, len(t.lines))
+// ticksOfX are the labels under the plot.
+func (f *frame) ticksOfX(s *scene) []tick {
+	if f.xTicks != nil {
+		return f.xTicks(s.plot.width())
 	}
-	return float64(lines)*14 + 1
+	return positions(s.x, s.plot.width())
 }
 
 // writeX writes the labels under the plot and leaves out those that would
-// touch the one before, except that the last one wins over its neighbour.
-func (f *frame) writeX(s *scene, pad float64) {
-	var ticks []tick
-	if f.xTicks != nil {
-		ticks = f.xTicks(s.plot.width())
-	} else {
-		ticks = positions(s.x, s.plot.width())
-	}
-	end := math.Inf(-1)
+// touch the one before.
+func (f *frame) writeX(s *scene, ticks []tick, pad float64) {
+	ends := map[int]float64{}
 	for _, t := range ticks {
 		w := widest(t.lines)
 		left := math.Max(pad, math.Min(f.width-pad-w, s.plot.left+t.at-w/2))
-		if left < end+6 {
+		free := true
+		for i := range t.lines {
+			if end, ok := ends[t.row+i]; ok && left < end+6 {
+				free = false
+			}
+		}
+		if !free {
 			continue
 		}
-		end = left + w
 		for i, line := range t.lines {
+			ends[t.row+i] = left + w
 			x := left + (w-textRegular.width(line, labelSize))/2
-			s.write(line, x, s.plot.bottom+tickGap+ascent*labelSize+float64(i)*14, f.palette.Muted)
+			s.write(line, x, s.plot.bottom+tickGap+ascent*labelSize+float64(t.row+i)*lineHeight, f.palette.Muted)
 		}
 	}
 }
 
-// place turns flags of single values into tags.
-func (f *frame) place(s *scene, flags []flag, lo, hi float64) []tag {
+// place turns captions of single values into tags.
+func (f *frame) place(s *scene, captions []caption, lo, hi float64) []tag {
 	var tags []tag
-	for _, fl := range flags {
+	for _, fl := range captions {
 		text := textRegular.fit(Printable(fl.text), labelSize, hi-lo)
 		if text == "" {
 			continue
@@ -272,7 +281,7 @@ func (f *frame) placeBands(s *scene) []tag {
 		x0, x1 = math.Max(math.Max(x0, end+2), s.plot.left), math.Min(x1, s.plot.right)
 		full := Printable(b.text)
 		text := textRegular.fit(full, labelSize, x1-x0-2)
-		if len([]rune(text)) < 3 && text != full || text == "" {
+		if len([]rune(text)) < 5 && text != full || text == "" {
 			continue
 		}
 		w := textRegular.width(text, labelSize)
@@ -291,16 +300,28 @@ func widest(lines []string) float64 {
 	return w
 }
 
-// fitTicks picks the number of ticks: as many as fit at about one every spacing
-// px, fewer where labels would touch.
+// fitTicks picks the number of ticks: as many as fit at about one every
+// spacing px, fewer where labels would touch. One tick alone tells no scale:
+// rather than that it keeps the first and the last of more.
 func fitTicks(length, spacing float64, most int, try func(n int) *scale, touch func(*scale) bool) *scale {
-	n := max(2, min(most, int(math.Round(length/spacing))))
-	for ; ; n-- {
-		sc := try(n)
-		if n <= 1 || !touch(sc) {
+	first := max(2, min(most, int(math.Round(length/spacing))))
+	for n := first; n >= 2; n-- {
+		if sc := try(n); len(sc.ticks) >= 2 && !touch(sc) {
 			return sc
 		}
 	}
+	for n := 2; n <= 6; n++ {
+		sc := try(n)
+		if k := len(sc.ticks); k >= 2 {
+			sc.ticks = []gochart.Tick{sc.ticks[0], sc.ticks[k-1]}
+			if !touch(sc) {
+				return sc
+			}
+		}
+	}
+	sc := try(2)
+	sc.ticks = sc.ticks[:min(1, len(sc.ticks))]
+	return sc
 }
 
 // touchX reports whether labels in a row come closer than 10 px.

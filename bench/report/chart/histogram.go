@@ -9,11 +9,20 @@ import (
 // bin is a bar over an interval of x.
 type bin struct{ from, to, count float64 }
 
+// on reports whether any of the bin lies on an axis; touching its end does
+// not count, unless the bin has no width itself.
+func (b bin) on(lo, hi float64) bool {
+	if b.from == b.to {
+		return lo <= b.from && b.from <= hi
+	}
+	return b.to > lo && b.from < hi
+}
+
 // bins pairs edges with counts, in the order given, and sums what has no
 // place on the axis.
 func (c Histogram) bins() (bins []bin, outside float64) {
 	for i, count := range c.Counts {
-		if !finite(count) || count < 0 {
+		if !plottable(count) || count < 0 {
 			continue
 		}
 		if i+1 >= len(c.Edges) {
@@ -21,7 +30,7 @@ func (c Histogram) bins() (bins []bin, outside float64) {
 			continue
 		}
 		from, to := math.Min(c.Edges[i], c.Edges[i+1]), math.Max(c.Edges[i], c.Edges[i+1])
-		if !finite(from) || !finite(to) || c.X.Log && from <= 0 {
+		if !places(from, c.X.Log) || !places(to, c.X.Log) {
 			outside += count
 			continue
 		}
@@ -53,7 +62,7 @@ func (c Histogram) compose(width, height float64, p Palette) *scene {
 	y.ZeroBased = true
 	if y.Log = c.LogCounts; y.Log {
 		// Bars of one count must have a height: the axis starts below one.
-		if lo, _, hasLo, _ := y.fixed(); !hasLo || lo <= 0 {
+		if _, _, hasLo, _ := y.fixed(); !hasLo {
 			y.Min = math.Min(0.5, counts.lo/2)
 			if !(y.Max > y.Min) {
 				y.Max = math.NaN()
@@ -62,12 +71,12 @@ func (c Histogram) compose(width, height float64, p Palette) *scene {
 	}
 	x := c.X.scale(xs, 0)
 	for _, b := range bins {
-		if b.to < x.min || b.from > x.max {
+		if !b.on(x.min, x.max) {
 			outside += b.count
 		}
 	}
 	if outside > 0 {
-		note := number(outside) + " outside"
+		note := count(outside) + " outside"
 		if f.xLabel != "" {
 			note = f.xLabel + " (" + note + ")"
 		}
@@ -76,7 +85,7 @@ func (c Histogram) compose(width, height float64, p Palette) *scene {
 	f.x = func(w float64, unit string) *scale { return c.X.along(xs, w, unit) }
 	f.y = func(h float64, unit string) *scale { return y.up(counts, h, unit, whole) }
 	f.names = markerNames(c.Markers, y, p)
-	f.flags(nil, c.Markers, x)
+	f.captions(nil, c.Markers, x)
 	s := f.layout()
 	s.series = append(s.series, layer{func(pen *pen, box gochart.Box, xr, yr gochart.Range) {
 		drawBins(pen, box, xr, yr, bins, gochart.Style{FillColor: opaque(p.series(0)), StrokeColor: opaque(p.series(0)).WithAlpha(0)})
@@ -90,7 +99,7 @@ func (c Histogram) compose(width, height float64, p Palette) *scene {
 // was counted at all is at least a pixel high.
 func drawBins(p *pen, box gochart.Box, xr, yr gochart.Range, bins []bin, style gochart.Style) {
 	for _, b := range bins {
-		if b.count <= 0 || b.to < xr.GetMin() || b.from > xr.GetMax() {
+		if b.count <= 0 || !b.on(xr.GetMin(), xr.GetMax()) {
 			continue
 		}
 		left := box.Left + xr.Translate(math.Max(b.from, xr.GetMin()))

@@ -68,9 +68,11 @@ type tag struct {
 	left   float64
 }
 
-// stack gives each tag, in order of its centre, the lowest row in which it
-// keeps gap px away from its neighbours, and reports how many rows that took.
-// Tags stay within [lo, hi]; what needs more than maxRows is left out.
+// stack gives each tag, in order of its centre, a row in which it keeps gap
+// px away from its neighbours, and reports how many rows that took. A tag
+// takes the lowest row where it can stand centred; where none is left it
+// moves to the right of what is there, as little as that needs. Tags stay
+// within [lo, hi]; what finds no room is left out.
 func stack(tags []tag, lo, hi, gap float64, maxRows int) int {
 	order := make([]int, len(tags))
 	for i := range order {
@@ -84,15 +86,19 @@ func stack(tags []tag, lo, hi, gap float64, maxRows int) int {
 		if t.width > hi-lo {
 			continue
 		}
-		t.left = math.Max(lo, math.Min(hi-t.width, t.centre-t.width/2))
-		for row := 0; row < maxRows; row++ {
-			if row == len(ends) {
-				ends = append(ends, math.Inf(-1))
+		wanted := math.Max(lo, math.Min(hi-t.width, t.centre-t.width/2))
+		for row, end := range ends {
+			left := math.Max(wanted, end+gap)
+			if left+t.width <= hi && (t.row < 0 || left < t.left) {
+				t.row, t.left = row, left
 			}
-			if t.left >= ends[row]+gap {
-				t.row, ends[row] = row, t.left+t.width
-				break
-			}
+		}
+		if (t.row < 0 || t.left > wanted) && len(ends) < maxRows {
+			t.row, t.left = len(ends), wanted
+			ends = append(ends, 0)
+		}
+		if t.row >= 0 {
+			ends[t.row] = t.left + t.width
 		}
 	}
 	return len(ends)

@@ -73,7 +73,7 @@ func (c Lines) compose(width, height float64, p Palette) *scene {
 	f.x = func(w float64, unit string) *scale { return c.X.along(xs, w, unit) }
 	f.y = func(h float64, unit string) *scale { return c.Y.up(ys, h, unit, false) }
 	f.names = c.names(lines, p, xs)
-	f.flags(c.Bands, c.Markers, c.X.scale(xs, 0))
+	f.captions(c.Bands, c.Markers, c.X.scale(xs, 0))
 	s := f.layout()
 
 	f.drawBands(s, c.Bands)
@@ -171,7 +171,7 @@ func (c Lines) names(lines []prepared, p Palette, xs extent) []name {
 	if e := c.Envelope; e != nil && e.Name != "" {
 		value := math.NaN()
 		for i := range min(len(e.X), len(e.Lo), len(e.Hi)) {
-			if finite(e.Hi[i]) {
+			if plottable(e.Hi[i]) {
 				value = e.Hi[i]
 			}
 		}
@@ -185,7 +185,7 @@ func markerNames(markers []Marker, y Axis, p Palette) []name {
 	lo, hi, hasLo, hasHi := y.fixed()
 	var names []name
 	for _, m := range markers {
-		if m.Axis != Y || m.Label == "" || !finite(m.Value) || hasLo && m.Value < lo || hasHi && m.Value > hi || y.Log && m.Value <= 0 {
+		if m.Axis != Y || m.Label == "" || !places(m.Value, y.Log) || hasLo && m.Value < lo || hasHi && m.Value > hi {
 			continue
 		}
 		names = append(names, name{text: Printable(m.Label), color: p.Text, dash: m.pattern(), value: m.Value, linked: true, muted: true})

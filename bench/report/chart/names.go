@@ -37,7 +37,7 @@ func (f *frame) namesBeside(s *scene) bool {
 	wanted := make([]float64, len(f.names))
 	for i, n := range f.names {
 		v := math.Max(s.y.min, math.Min(s.y.max, n.value))
-		if !finite(v) {
+		if !plottable(v) {
 			v = s.y.max
 		}
 		wanted[i] = s.plot.bottom - s.y.fraction(v)*s.plot.height()

@@ -8,10 +8,10 @@ func runs(points []Point, logX, logY bool) [][]Point {
 	var all [][]Point
 	var run []Point
 	for _, p := range points {
-		if !finite(p.X) || logX && p.X <= 0 {
+		if !places(p.X, logX) {
 			continue
 		}
-		if !finite(p.Y) || logY && p.Y <= 0 {
+		if !places(p.Y, logY) {
 			if len(run) > 0 {
 				all = append(all, run)
 				run = nil
@@ -89,17 +89,17 @@ func clip(run []Point, x, y *scale) [][]Point {
 			flush()
 			continue
 		}
-		if from > 0 {
+		// Whether an end lies inside is asked of the end itself: for values
+		// far outside, the share rounds to 0 or 1.
+		if !x.holds(q.X) || !y.holds(q.Y) {
 			flush()
 			part = append(part, between(q, a, b, from, x, y))
-		} else if len(part) == 0 {
-			part = append(part, q)
 		}
-		if to < 1 {
+		if in {
+			part = append(part, p)
+		} else {
 			part = append(part, between(q, a, b, to, x, y))
 			flush()
-		} else {
-			part = append(part, p)
 		}
 	}
 	flush()
@@ -148,9 +148,6 @@ func flatten(run []Point, x, y *scale) [][]Point {
 	tall := *y
 	for _, p := range run {
 		tall.min, tall.max = math.Min(tall.min, p.Y), math.Max(tall.max, p.Y)
-	}
-	if tall.log {
-		tall.min = math.Max(tall.min, math.SmallestNonzeroFloat64)
 	}
 	parts := clip(run, x, &tall)
 	if tall.min == y.min && tall.max == y.max {
@@ -240,10 +237,10 @@ func (e *Envelope) samples(logX, logY bool) [][]sample {
 	var run []sample
 	for i := range min(len(e.X), len(e.Lo), len(e.Hi)) {
 		x, lo, hi := e.X[i], math.Min(e.Lo[i], e.Hi[i]), math.Max(e.Lo[i], e.Hi[i])
-		if !finite(x) || logX && x <= 0 {
+		if !places(x, logX) {
 			continue
 		}
-		if !finite(lo) || !finite(hi) || logY && lo <= 0 {
+		if !places(lo, logY) || !places(hi, logY) {
 			if len(run) > 0 {
 				all = append(all, run)
 				run = nil

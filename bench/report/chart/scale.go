@@ -8,10 +8,10 @@ import (
 )
 
 // scale maps values to positions along one axis. It stands in for go-chart's
-// ranges, whose logarithm starts at one and whose difference of two large
-// values is infinite, and carries the ticks.
+// ranges, whose logarithm starts at one and whose rounding is upwards, and
+// carries the ticks.
 type scale struct {
-	min, max float64 // finite, min < max; both > 0 when log
+	min, max float64 // plottable, min < max; both > 0 when log
 	log      bool
 	domain   int     // length of the axis in units
 	step     float64 // between ticks where the bounds were chosen for it, else 0
@@ -23,6 +23,9 @@ var (
 	_ gochart.TicksProvider = (*scale)(nil)
 )
 
+// farthest is how many lengths of the axis a place can lie outside of it.
+const farthest = 1e9
+
 // fraction is the place of v between min (0) and max (1).
 func (s *scale) fraction(v float64) float64 {
 	if s.log {
@@ -32,8 +35,8 @@ func (s *scale) fraction(v float64) float64 {
 		lo, hi := math.Log10(s.min), math.Log10(s.max)
 		return (math.Log10(v) - lo) / (hi - lo)
 	}
-	// Halves, because max − min of two finite values can be infinite.
-	return (v/2 - s.min/2) / (s.max/2 - s.min/2)
+	// Bounded, so that differences of places stay exact enough to clip by.
+	return math.Max(-farthest, math.Min(farthest, (v-s.min)/(s.max-s.min)))
 }
 
 // Translate returns the distance of a value from the start of the axis in
@@ -51,7 +54,7 @@ func (s *scale) GetMin() float64      { return s.min }
 func (s *scale) GetMax() float64      { return s.max }
 func (s *scale) SetMin(v float64)     { s.min = v }
 func (s *scale) SetMax(v float64)     { s.max = v }
-func (s *scale) GetDelta() float64    { return math.Min(s.max-s.min, math.MaxFloat64) }
+func (s *scale) GetDelta() float64    { return s.max - s.min }
 func (s *scale) GetDomain() int       { return s.domain }
 func (s *scale) SetDomain(domain int) { s.domain = domain }
 func (s *scale) IsDescending() bool   { return false }
@@ -66,7 +69,7 @@ type extent struct {
 }
 
 func (e *extent) add(v float64) {
-	if !finite(v) || e.log && v <= 0 {
+	if !places(v, e.log) {
 		return
 	}
 	if !e.some {
@@ -79,12 +82,12 @@ func (e *extent) add(v float64) {
 // fixed reports the bounds that the axis itself sets.
 func (a Axis) fixed() (lo, hi float64, hasLo, hasHi bool) {
 	lo, hi = a.Min, a.Max
-	hasLo, hasHi = finite(lo), finite(hi)
+	hasLo, hasHi = plottable(lo), plottable(hi)
 	if hasLo && hasHi && lo >= hi {
 		return 0, 0, false, false
 	}
 	if a.Log {
-		hasLo, hasHi = hasLo && lo > 0, hasHi && hi > 0
+		hasLo, hasHi = hasLo && places(lo, true), hasHi && places(hi, true)
 	}
 	return lo, hi, hasLo, hasHi
 }
@@ -116,23 +119,31 @@ func (a Axis) scale(e extent, n int) *scale {
 	}
 	if a.Log {
 		if !hasLo {
-			s.min = math.Max(powerBelow(lo), math.SmallestNonzeroFloat64)
+			s.min = powerBelow(lo)
 		}
 		if !hasHi {
 			s.max = powerAbove(hi)
 		}
-		if !finite(s.max) || s.min >= s.max || s.min == 0 {
+		if s.min >= s.max {
 			s.min, s.max = lo, hi
 		}
 		return s
 	}
-	step := niceStep(lo, hi, n)
-	s.step = step
-	if down := math.Floor(lo/step) * step; !hasLo && finite(down) {
-		s.min = down
+	// On a tick where that wastes little of the plot, else on a finer step:
+	// a small picture has few ticks.
+	s.step = niceStep(lo, hi, n)
+	fine := math.Min(s.step, niceStep(lo, hi, max(n, 6)))
+	outward := func(v float64, round func(float64) float64) float64 {
+		if edge := round(v/s.step) * s.step; math.Abs(edge-v) <= 0.2*(hi-lo) {
+			return edge
+		}
+		return round(v/fine) * fine
 	}
-	if up := math.Ceil(hi/step) * step; !hasHi && finite(up) {
-		s.max = up
+	if !hasLo {
+		s.min = outward(lo, math.Floor)
+	}
+	if !hasHi {
+		s.max = outward(hi, math.Ceil)
 	}
 	return s
 }
@@ -141,29 +152,30 @@ func (a Axis) scale(e extent, n int) *scale {
 // an axis too. A fixed bound stays where it is.
 func apart(lo, hi float64, hasLo, hasHi, log bool) (float64, float64) {
 	// Closer than a few steps of a float64, positions would be noise.
-	if width := hi - lo; width > 0 && width > 1e-12*math.Max(math.Abs(lo), math.Abs(hi)) {
+	if width := hi - lo; width > narrowest && width > 1e-12*math.Max(math.Abs(lo), math.Abs(hi)) {
 		return lo, hi
 	}
 	if log {
-		switch v := lo; {
+		switch {
 		case hasLo:
-			return lo, math.Min(lo*10, math.MaxFloat64)
+			return lo, lo * 10
 		case hasHi:
 			return hi / 10, hi
 		default:
-			return math.Max(v/2, math.SmallestNonzeroFloat64), math.Min(v*2, math.MaxFloat64)
+			return lo / 2, lo * 2
 		}
 	}
 	pad := math.Max(math.Abs(lo), math.Abs(hi)) / 10
+	if pad < narrowest {
+		pad = 0
+	}
 	switch {
 	case hasLo:
-		pad = math.Max(pad, math.Abs(lo)/10)
 		if pad == 0 {
 			pad = 1
 		}
 		return lo, lo + pad
 	case hasHi:
-		pad = math.Max(math.Abs(hi)/10, 0)
 		if pad == 0 {
 			pad = 1
 		}
@@ -175,10 +187,21 @@ func apart(lo, hi float64, hasLo, hasHi, log bool) (float64, float64) {
 		}
 		pad = 1
 	}
-	return math.Max(lo-pad, -math.MaxFloat64), math.Min(hi+pad, math.MaxFloat64)
+	return lo - pad, hi + pad
 }
 
-func powerBelow(v float64) float64 { return math.Pow(10, math.Floor(math.Log10(v)+1e-9)) }
-func powerAbove(v float64) float64 { return math.Pow(10, math.Ceil(math.Log10(v)-1e-9)) }
+func powerBelow(v float64) float64 { return math.Pow10(int(math.Floor(math.Log10(v) + 1e-9))) }
+func powerAbove(v float64) float64 { return math.Pow10(int(math.Ceil(math.Log10(v) - 1e-9))) }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// narrowest is the least width of a linear axis and the least value on a
+// logarithmic one: below, a float64 has too few digits left to divide.
+const narrowest = 1e-305
+
+// plottable reports whether an axis can hold v: a number, and so far from the
+// ends of a float64 that differences and margins are numbers too.
+func plottable(v float64) bool { return math.Abs(v) <= 1e305 }
+
+// places reports whether v has a place on an axis.
+func places(v float64, log bool) bool { return plottable(v) && (!log || v >= narrowest) }

@@ -11,11 +11,8 @@ import (
 // niceStep returns the distance 1, 2 or 5 times a power of ten that puts
 // about n steps between lo and hi.
 func niceStep(lo, hi float64, n int) float64 {
-	raw := (hi/2 - lo/2) / float64(n) * 2
-	power := math.Pow(10, math.Floor(math.Log10(raw)))
-	if power == 0 || !finite(power) {
-		return raw
-	}
+	raw := (hi - lo) / float64(n)
+	power := math.Pow10(int(math.Floor(math.Log10(raw))))
 	switch m := raw / power; {
 	case m < 1.5:
 		return power
@@ -43,7 +40,7 @@ func (s *scale) tickValues(n int) (values []float64, step float64) {
 	first := math.Ceil((s.min - slack) / step)
 	for i := 0.0; i <= 4*float64(n)+8; i++ {
 		v := (first + i) * step
-		if v > s.max+slack || !finite(v) {
+		if v > s.max+slack || !plottable(v) {
 			break
 		}
 		if v == 0 {
@@ -75,8 +72,8 @@ func (s *scale) decades(n int) []float64 {
 	var values []float64
 	for e := math.Floor(lo/stride) * stride; e <= hi+1e-9; e += stride {
 		for _, m := range mantissas {
-			v := m * math.Pow(10, e)
-			if v >= s.min*(1-1e-9) && v <= s.max*(1+1e-9) && finite(v) && v > 0 {
+			v := m * math.Pow10(int(e))
+			if v >= s.min*(1-1e-9) && v <= s.max*(1+1e-9) && plottable(v) && v > 0 {
 				values = append(values, math.Max(s.min, math.Min(s.max, v)))
 			}
 		}
@@ -131,12 +128,12 @@ func decimals(values []float64, step float64) func(float64) string {
 	return func(v float64) string { return grouped(strconv.FormatFloat(v, 'f', places, 64)) }
 }
 
-// Number formats a value with about three significant digits, as beside a
-// bar: 0.0412, 3.14, 42.1, 413, 12 400 stays whole.
+// number formats a value with about three significant digits, as beside a
+// bar: 0.0412, 3.14, 42.1, 413; 12 400 stays whole.
 func number(v float64) string {
 	a := math.Abs(v)
 	switch {
-	case !finite(v):
+	case !plottable(v):
 		return "—"
 	case a == 0:
 		return "0"
@@ -149,8 +146,16 @@ func number(v float64) string {
 	case a >= 0.9995:
 		return grouped(strconv.FormatFloat(v, 'f', 2, 64))
 	default:
-		return grouped(strconv.FormatFloat(v, 'g', 3, 64))
+		return grouped(strconv.FormatFloat(v, 'f', 2-int(math.Floor(math.Log10(a)+1e-9)), 64))
 	}
+}
+
+// count formats a number of events: whole ones in full.
+func count(v float64) string {
+	if v == math.Trunc(v) && v < 1e6 {
+		return grouped(strconv.FormatFloat(v, 'f', 0, 64))
+	}
+	return number(v)
 }
 
 // grouped puts a thin space between thousands from five digits on and a true
