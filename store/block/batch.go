@@ -26,8 +26,11 @@ const (
 )
 
 // Full tells whether the batch is large enough to be worth a block of best compression.
-func (b *Batch) Full() bool {
-	return len(b.chunks) >= fullChunks || b.text+b.lines.Len() >= fullBytes
+func (b *Batch) Full() bool { return b.FullWith(&Batch{}) }
+
+// FullWith tells whether the two batches together would be.
+func (b *Batch) FullWith(other *Batch) bool {
+	return len(b.chunks)+len(other.chunks) >= fullChunks || b.text+b.lines.Len()+other.text+other.lines.Len() >= fullBytes
 }
 
 // Empty tells whether there is nothing in the batch.
