@@ -100,8 +100,8 @@ func (s *sweep) walk(l *line, ps periods, until int, emit func(p RollingSample, 
 		return
 	}
 	if !s.begun {
-		s.begun = true
 		s.cell = max(bucketOf(ps[0].from, l.step), l.base-l.cells)
+		s.begun = s.cell <= until
 	}
 	until = min(until, l.base+mostCells)
 	for ; s.cell <= until; s.cell++ {
