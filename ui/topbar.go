@@ -40,7 +40,7 @@ func (b *topBar) build(s *Shell) {
 	bar := look.Line(look.Step,
 		look.NewText("Endpoint").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.endpoint),
 		b.edit, add, look.Sized(look.Step, 0, look.NewSurface(look.OnSurface)),
-		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.model),
+		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(288, 0, b.model),
 		look.Spacer(), b.lamp.Container)
 	b.view = look.Rows(0, look.Panel(look.OnSurface, look.Inset(look.Step, look.Margin, look.Step, look.Gap, bar)), look.Rule())
 }

@@ -19,6 +19,7 @@ type Palette struct {
 	Hover      color.NRGBA // of what the pointer is on
 	Selected   color.NRGBA // behind a selected row
 	Line       color.NRGBA // of rules
+	Border     color.NRGBA // of fields and boxes to tick
 	Grid       color.NRGBA // of charts
 	Text       color.NRGBA
 	Muted      color.NRGBA // units, captions, axes
@@ -40,6 +41,7 @@ var Dark = Palette{
 	Hover:      rgb(0x303842),
 	Selected:   rgb(0x1d3b52),
 	Line:       rgb(0x2c343d),
+	Border:     rgb(0x4a5561),
 	Grid:       rgb(0x29313a),
 	Text:       rgb(0xe6eaee),
 	Muted:      rgb(0x9aa6b2),
@@ -64,6 +66,7 @@ var Light = Palette{
 	Hover:      rgb(0xdae0e6),
 	Selected:   rgb(0xcfe6f5),
 	Line:       rgb(0xd9dfe5),
+	Border:     rgb(0xb0bac4),
 	Grid:       rgb(0xe4e8ec),
 	Text:       rgb(0x1b2127),
 	Muted:      rgb(0x59646f),

@@ -98,7 +98,9 @@ func (t *Theme) Color(n fyne.ThemeColorName, v fyne.ThemeVariant) color.Color {
 		return p.Background
 	case theme.ColorNameHeaderBackground, theme.ColorNameMenuBackground, theme.ColorNameOverlayBackground:
 		return p.Surface
-	case theme.ColorNameInputBorder, theme.ColorNameSeparator, theme.ColorNameInnerWindowBorder, theme.ColorNameInnerWindowBorderInactive:
+	case theme.ColorNameInputBorder:
+		return p.Border
+	case theme.ColorNameSeparator, theme.ColorNameInnerWindowBorder, theme.ColorNameInnerWindowBorderInactive:
 		return p.Line
 	case theme.ColorNameScrollBar:
 		return alpha(p.Muted, 0x99)

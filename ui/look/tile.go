@@ -44,6 +44,14 @@ func (t *Tile) Wide(width float32) *Tile { t.width = width; return t }
 // Notes sets how many lines there is room for below the value.
 func (t *Tile) Notes(lines int) *Tile { t.noted = lines; return t }
 
+// SetLabel changes the name.
+func (t *Tile) SetLabel(label string) {
+	if label != t.label {
+		t.label = label
+		t.Refresh()
+	}
+}
+
 // Value is what the tile shows, in one string: "123 tok/s ▪".
 func (t *Tile) Value() string {
 	return strings.Join(strings.Fields(t.value+" "+t.unit+" "+t.mark), " ")

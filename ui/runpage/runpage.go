@@ -72,7 +72,7 @@ func New(p Params) *Page {
 	g.maxGap = look.NewTile("Max gap").Steady(4)
 	g.requests = look.NewTile("Requests").Steady(4)
 	tiles := look.Frame(nil, nil, look.Inset(0, look.Gap, 0, 0, g.hero),
-		look.Flow(look.Gap, look.TileWidth, g.median, g.spread, g.ttft, g.maxGap, g.tokens, g.requests, g.elapsed))
+		look.Flow(look.Gap, 168, g.median, g.spread, g.ttft, g.maxGap, g.tokens, g.requests, g.elapsed))
 
 	g.progress = look.NewProgress()
 	g.step = look.NewText("").Fixed(320)
@@ -146,7 +146,8 @@ func (g *Page) show(s console.RunState, w words) {
 	g.title.Set(w.title)
 	g.place.Set(w.place)
 	g.lamp.Set(w.tone, w.state)
-	g.hero.Set(w.rate.value, w.rate.unit, w.rate.mark, "", look.Plain)
+	g.hero.SetLabel(w.heroLabel)
+	g.hero.Set(w.hero.value, w.hero.unit, w.hero.mark, "", look.Plain)
 	g.median.Set(w.median.value, w.median.unit, w.median.mark, "of the sum", look.Plain)
 	g.spread.Set(w.spread.value, w.spread.unit, w.spread.mark, "lowest to highest", look.Plain)
 	g.ttft.Set(w.ttft.value, w.ttft.unit, "", w.ttftNote, look.Plain)

@@ -20,7 +20,8 @@ type figure struct{ value, unit, mark string }
 type words struct {
 	title, place, state    string
 	tone                   look.Tone
-	rate, median, spread   figure
+	hero, median, spread   figure
+	heroLabel              string
 	ttft, maxGap           figure
 	ttftNote               string
 	tokens, mark, source   string
@@ -66,8 +67,11 @@ func written(s console.RunState) words {
 		w.place += " (scripted, not a real model)"
 	}
 	w.state, w.tone = condition(s)
-	w.rate = write(rateMetric, snap.Rate, w.mark)
 	w.median = write(rateMetric, snap.Median, w.mark)
+	w.hero, w.heroLabel = write(rateMetric, snap.Rate, w.mark), "Decode rate now, all streams"
+	if s.Finished != "" { // there is no now any more
+		w.hero, w.heroLabel = w.median, "Decode rate, all streams, median"
+	}
 	low, high := write(rateMetric, snap.Min, ""), write(rateMetric, snap.Max, w.mark)
 	w.spread = figure{low.value + " – " + high.value, high.unit, high.mark}
 	if !snap.Min.Ok() || !snap.Max.Ok() {
@@ -95,7 +99,7 @@ func written(s console.RunState) words {
 	if s.Progress.Elapsed == 0 {
 		w.elapsed = clock(snap.At)
 	}
-	w.nowLabel = w.rate.value
+	w.nowLabel = w.hero.value
 	w.medianLabel = "median " + w.median.value
 	w.progress(s)
 	return w
