@@ -68,7 +68,9 @@ func parseHead(b []byte) (h head, n int, err error) {
 	if h.status == 204 || h.status == 304 || h.status/100 == 1 {
 		h.length, h.chunked = 0, false
 	}
-	if h.old && !h.keep {
+	// Chunks in HTTP/1.0 are a fault (RFC 9112, 6.1), of small Python servers above all: they are read,
+	// and the connection is not used again.
+	if h.old && (!h.keep || h.chunked) {
 		h.close = true
 	}
 	return h, len(b) - len(rest), nil

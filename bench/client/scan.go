@@ -388,10 +388,12 @@ func (s *scanner) choice(d, inner *delta) bool {
 	}
 	var seen uint16
 	var text, content string
+	ids, listed := -1, -1 // tokens by their ids, by their probabilities
 	for first := true; ; first = false {
 		name, more, ok := s.member(first)
 		if !ok || !more {
 			d.Content = text + content
+			d.Exact = either(ids, listed)
 			return ok
 		}
 		switch string(name) {
@@ -410,9 +412,9 @@ func (s *scanner) choice(d, inner *delta) bool {
 				d.Finish, ok = s.text()
 			}
 		case "logprobs":
-			ok = once(&seen, 4) && s.null()
+			ok = once(&seen, 4) && s.logprobs(&listed)
 		case "token_ids":
-			ok = once(&seen, 5) && s.null()
+			ok = once(&seen, 5) && s.list(&ids)
 		case "usage":
 			ok = once(&seen, 6) && s.usage(inner)
 		default:
@@ -481,6 +483,58 @@ func (s *scanner) delta(d *delta, content *string) bool {
 			ok = once(&seen, 6) && s.null()
 		default:
 			ok = s.skip(0)
+		}
+		if !ok {
+			return false
+		}
+	}
+}
+
+// list counts the elements of an array, or takes a null.
+func (s *scanner) list(n *int) bool {
+	if s.null() {
+		return true
+	}
+	if !s.at('[') {
+		return false
+	}
+	for *n = 0; !s.at(']'); *n++ {
+		if *n > 0 && !s.at(',') || !s.skip(1) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *scanner) logprobs(n *int) bool {
+	if s.null() {
+		return true
+	}
+	if !s.at('{') {
+		return false
+	}
+	var seen uint16
+	for first := true; ; first = false {
+		name, more, ok := s.member(first)
+		if !ok || !more {
+			return ok
+		}
+		bit := uint(0)
+		switch string(name) {
+		case "content":
+			bit = 1
+		case "refusal":
+			bit = 2
+		case "tokens":
+			bit = 3
+		}
+		if bit == 0 {
+			ok = s.skip(0)
+		} else {
+			count := -1
+			if ok = once(&seen, bit) && s.list(&count); ok && count >= 0 {
+				*n = max(*n, 0) + count
+			}
 		}
 		if !ok {
 			return false
