@@ -19,7 +19,13 @@ func probe() (err error) {
 	if err := glfw.Init(); err != nil {
 		return fmt.Errorf("cannot open a window: the display cannot be reached (%v). Start Velo on a desktop, or check DISPLAY. %s", err, instead)
 	}
-	defer glfw.Terminate()
+	defer func() {
+		// The connection is kept for Fyne: some X servers reset themselves when the last one closes,
+		// and would refuse the next for a moment.
+		if err != nil {
+			glfw.Terminate()
+		}
+	}()
 	glfw.WindowHint(glfw.Visible, glfw.False)
 	if (runtime.GOARCH == "arm64" || runtime.GOARCH == "arm") && runtime.GOOS != "darwin" {
 		glfw.WindowHint(glfw.ClientAPI, glfw.OpenGLESAPI)

@@ -42,15 +42,23 @@ func (a *Axis) above(v float64) float64 {
 	return 10 * p
 }
 
-// Ticks returns nice values from 0 to the top, at most n+1 of them.
+// Ticks returns nice values from 0 to the top, at most n+1 of them; the top is one where a nice step
+// leads to it.
 func (a *Axis) Ticks(n int) []float64 {
 	if a.Top <= 0 || n < 1 {
 		return []float64{0}
 	}
 	step := 0.0
 	p := math.Pow(10, math.Floor(math.Log10(a.Top/float64(n))))
-	for _, m := range []float64{1, 2, 5, 10, 20, 50} {
-		if a.Top/(m*p) <= float64(n)*(1+1e-9) {
+	for _, m := range []float64{1, 2, 5, 10, 20, 50, 100} {
+		parts := a.Top / (m * p)
+		if parts > float64(n)*(1+1e-9) {
+			continue
+		}
+		if step == 0 {
+			step = m * p
+		}
+		if math.Abs(parts-math.Round(parts)) < 1e-6 && parts > 0.5 {
 			step = m * p
 			break
 		}

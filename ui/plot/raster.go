@@ -12,18 +12,23 @@ import (
 // Raster draws on an image. Coordinates are pixels from the upper left; colours are blended over
 // what is there, which must be opaque.
 type Raster struct {
-	img      *image.RGBA
-	w, h     int
-	low, top []float32 // of a line, by column: scratch
+	img         *image.RGBA
+	w, h        int
+	cover       []uint8 // of a line, by pixel
+	low, top    []int32 // the rows of a column that have any; low < 0: none
+	first, last int     // the columns
 }
 
 // On begins to draw on an image.
 func (r *Raster) On(img *image.RGBA) {
 	r.img, r.w, r.h = img, img.Rect.Dx(), img.Rect.Dy()
 	if cap(r.low) < r.w {
-		r.low, r.top = make([]float32, r.w), make([]float32, r.w)
+		r.low, r.top = make([]int32, r.w), make([]int32, r.w)
 	}
 	r.low, r.top = r.low[:r.w], r.top[:r.w]
+	if len(r.cover) < r.w*r.h {
+		r.cover = make([]uint8, r.w*r.h)
+	}
 }
 
 // Clear fills the image.
@@ -70,77 +75,112 @@ func (r *Raster) Dash(x0, x1, y, thickness, on, off int, c color.NRGBA) {
 }
 
 // Line draws a polyline of a width in pixels. Its points go from left to right; a Y that is NaN is a
-// gap. Each column of pixels gets one vertical run over everything that the line does within it, so
-// the cost does not grow with the number of points in a column, and no peak is lost.
+// gap. Coverage is collected for the whole line before it is blended once, so that a line which lets
+// what is below shine through is no darker where its parts meet or run over each other.
 func (r *Raster) Line(n int, at func(i int) (x, y float32), width float32, c color.NRGBA) {
-	if r.w == 0 {
+	if r.w == 0 || r.h == 0 {
 		return
 	}
-	first, last := r.w, -1
+	r.first, r.last = r.w, -1
 	var px, py float32
 	open := false
-	for i := 0; i <= n; i++ {
-		var x, y float32
-		gap := i == n
-		if !gap {
-			x, y = at(i)
-			gap = x != x || y != y
-		}
-		if gap || (open && x < px) {
-			r.strike(first, last, width, c)
-			first, last, open = r.w, -1, false
-			if gap {
+	for i := range n {
+		x, y := at(i)
+		if x != x || y != y || open && x < px {
+			open = false
+			if x != x || y != y {
 				continue
 			}
 		}
-		if !open {
-			px, py, open = x, y, true
-		}
-		a, b := r.span(px, py, x, y, first, last)
-		first, last = a, b
-		px, py = x, y
-	}
-}
-
-// span notes the part of a line from (x0, y0) to (x1, y1) in each column, and returns the columns
-// noted so far.
-func (r *Raster) span(x0, y0, x1, y1 float32, first, last int) (int, int) {
-	if x1 < 0 || x0 >= float32(r.w) {
-		return first, last
-	}
-	c0, c1 := max(int(math.Floor(float64(x0))), 0), min(int(math.Floor(float64(x1))), r.w-1)
-	for c := c0; c <= c1; c++ {
-		ya, yb := y0, y1
-		if x1 > x0 {
-			slope := (y1 - y0) / (x1 - x0)
-			if l := float32(c); l > x0 {
-				ya = y0 + slope*(l-x0)
-			}
-			if rr := float32(c + 1); rr < x1 {
-				yb = y0 + slope*(rr-x0)
-			}
-		}
-		lo, hi := min(ya, yb), max(ya, yb)
-		if c > last || c < first { // a new column
-			r.low[c], r.top[c] = lo, hi
+		if open {
+			r.segment(px, py, x, y, width)
 		} else {
-			r.low[c], r.top[c] = min(r.low[c], lo), max(r.top[c], hi)
+			r.segment(x, y, x, y, width) // a sample on its own is a dot
 		}
-		first, last = min(first, c), max(last, c)
+		px, py, open = x, y, true
 	}
-	return first, last
+	r.strike(c)
 }
 
-// strike draws the columns that were noted.
-func (r *Raster) strike(first, last int, width float32, c color.NRGBA) {
-	half := width / 2
-	for x := first; x <= last; x++ {
-		top, bottom := r.low[x]-half, r.top[x]+half
-		y0, y1 := int(math.Floor(float64(top))), int(math.Floor(float64(bottom)))
-		y0, y1 = max(y0, 0), min(y1, r.h-1)
-		for y := y0; y <= y1; y++ {
-			cover := min(bottom, float32(y+1)) - max(top, float32(y))
-			r.blend(x, y, c, cover)
+// segment notes the coverage of a straight part of a line: by columns where it is flat, by rows
+// where it is steep.
+func (r *Raster) segment(x0, y0, x1, y1, width float32) {
+	dx, dy := x1-x0, y1-y0
+	length := float32(math.Hypot(float64(dx), float64(dy)))
+	if dx >= abs(dy) {
+		half := width / 2
+		slope := float32(0)
+		if dx > 0 {
+			half *= length / dx
+			slope = dy / dx
+		}
+		for c := max(floor(x0), 0); c <= min(floor(x1), r.w-1); c++ {
+			x := min(max(float32(c)+0.5, x0), x1)
+			y := y0 + slope*(x-x0)
+			top, bottom := y-half, y+half
+			for row := max(floor(top), 0); row <= min(floor(bottom), r.h-1); row++ {
+				r.note(c, row, min(bottom, float32(row+1))-max(top, float32(row)))
+			}
+		}
+		return
+	}
+	if dy < 0 {
+		x0, y0, x1, y1, dx, dy = x1, y1, x0, y0, -dx, -dy
+	}
+	half := width / 2 * length / dy
+	slope := dx / dy
+	for row := max(floor(y0), 0); row <= min(floor(y1), r.h-1); row++ {
+		y := min(max(float32(row)+0.5, y0), y1)
+		x := x0 + slope*(y-y0)
+		left, right := x-half, x+half
+		for c := max(floor(left), 0); c <= min(floor(right), r.w-1); c++ {
+			r.note(c, row, min(right, float32(c+1))-max(left, float32(c)))
 		}
 	}
 }
+
+// note keeps the greatest coverage of a pixel, and which part of its column has any.
+func (r *Raster) note(x, y int, cover float32) {
+	v := uint8(min(cover, 1)*255 + 0.5)
+	if v == 0 {
+		return
+	}
+	if x < r.first || x > r.last || r.low[x] < 0 {
+		if r.last < 0 {
+			r.first, r.last = x, x
+			r.low[x] = -1
+		}
+		for ; r.first > x; r.first-- {
+			r.low[r.first-1] = -1
+		}
+		for ; r.last < x; r.last++ {
+			r.low[r.last+1] = -1
+		}
+		r.low[x], r.top[x] = int32(y), int32(y)
+	}
+	r.low[x], r.top[x] = min(r.low[x], int32(y)), max(r.top[x], int32(y))
+	if p := &r.cover[y*r.w+x]; *p < v {
+		*p = v
+	}
+}
+
+// strike blends what was noted, and forgets it.
+func (r *Raster) strike(c color.NRGBA) {
+	for x := r.first; x <= r.last; x++ {
+		if r.low[x] < 0 {
+			continue
+		}
+		for y := r.low[x]; y <= r.top[x]; y++ {
+			p := &r.cover[int(y)*r.w+x]
+			if *p != 0 {
+				r.blend(x, int(y), c, float32(*p)/255)
+				*p = 0
+			}
+		}
+	}
+}
+
+func abs(v float32) float32 { return max(v, -v) }
+
+// floor is that of a coordinate; what lies far outside of any image stays outside.
+func floor(v float32) int { return int(math.Floor(float64(min(max(v, -1e6), 1e6)))) }
