@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sort"
+	"strings"
 
 	"velo/bench"
 	"velo/bench/measure"
@@ -46,6 +47,12 @@ func (b *builder) findings() []Finding {
 
 func (b *builder) rateWords(v measure.Num) string {
 	return quantity(b.dist("rate").metric, v, b.run.Source)
+}
+
+// rangeWords is an interval of a decode rate: "62.5 to 65.3 tok/s".
+func (b *builder) rangeWords(i measure.Interval) string {
+	lo, _ := FormatNum(b.dist("rate").metric, i.Lo)
+	return lo + " to " + b.rateWords(i.Hi)
 }
 
 func timeWords(v measure.Num) string {
@@ -272,8 +279,8 @@ func (b *builder) sayRepetitions() string {
 	if len(b.run.Rate.RepetitionMean) < 3 || !i.Lo.Ok() || !i.Hi.Ok() {
 		return ""
 	}
-	return fmt.Sprintf("Between %s the mean decode rate lies from %s to %s (95 %%, %s).",
-		plural(len(b.run.Rate.RepetitionMean), "repetition"), b.rateWords(i.Lo), b.rateWords(i.Hi), i.Method)
+	return fmt.Sprintf("Between %s the mean decode rate lies from %s (95 %%, %s).",
+		plural(len(b.run.Rate.RepetitionMean), "repetition"), b.rangeWords(i), i.Method)
 }
 
 func (b *builder) sayDecode() string {
@@ -283,7 +290,7 @@ func (b *builder) sayDecode() string {
 	}
 	s := fmt.Sprintf("The median request of %s decoded at %s", whole(b.run.Rate.N), b.rateWords(v))
 	if i := b.run.Rate.Q(0.5).Interval; i.Method != "" && i.Lo.Ok() && i.Hi.Ok() {
-		s += fmt.Sprintf(" (95 %%: %s to %s)", b.rateWords(i.Lo), b.rateWords(i.Hi))
+		s += fmt.Sprintf(", between %s at 95 %%", strings.Replace(b.rangeWords(i), " to ", " and ", 1))
 	}
 	return s + "."
 }

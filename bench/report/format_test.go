@@ -379,3 +379,62 @@ func TestSummaryCSV(t *testing.T) {
 		t.Errorf("fixed = %q", got)
 	}
 }
+
+// The script of docs/exports.md runs, and says what the report says.
+func TestDocumentedScript(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed: the script of docs/exports.md did not run")
+	}
+	doc, err := os.ReadFile("../../docs/exports.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, script, ok := strings.Cut(string(doc), "```python\n")
+	script, _, closed := strings.Cut(script, "```")
+	if !ok || !closed {
+		t.Fatal("docs/exports.md has no script")
+	}
+	dir := t.TempDir()
+	files, err := Export(dir, New(failingSession(), testOptions), []string{"json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(python, "-c", script, files[0]).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !regexp.MustCompile(`TTFT median ([0-9.]+) ms of 35 requests\n(?s:.*)the report says ([0-9.]+) ms`).Match(out) {
+		t.Fatalf("it says %s", out)
+	}
+	said := regexp.MustCompile(`(?:TTFT median|the report says) ([0-9.]+) ms`).FindAllSubmatch(out, -1)
+	if len(said) != 2 || !bytes.Equal(said[0][1], said[1][1]) {
+		t.Errorf("the script and the report differ: %s", out)
+	}
+}
+
+// One line of JSON, with the files that were written.
+func TestWriteSummary(t *testing.T) {
+	var b bytes.Buffer
+	r := New(stoppedSession(), testOptions)
+	if err := WriteSummary(&b, r, []string{"a.pdf"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\n"); n != 1 {
+		t.Errorf("%d lines", n)
+	}
+	var got struct {
+		Metrics map[string]struct {
+			Quantiles map[string]struct{ Value float64 }
+		}
+		Files    []string
+		Requests []any
+		Events   any
+	}
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if v := got.Metrics["ttft"].Quantiles["p50"].Value; v < 0.0969 || v > 0.0971 || len(got.Files) != 1 || got.Requests != nil || got.Events != nil {
+		t.Errorf("summary %+v", got)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"velo/bench"
@@ -324,7 +323,8 @@ func finiteTimings(t *bench.Timings) bool {
 
 // rawChunks writes the arrays by hand: a session of a million chunks is mostly this.
 func rawChunks(cs bench.Chunks) json.RawMessage {
-	var b strings.Builder
+	var b bytes.Buffer
+	b.Grow(len(cs) * 64)
 	fmt.Fprintf(&b, `{"request":%d`, cs[0].Request)
 	column := func(name string, element func(c *bench.Chunk)) {
 		fmt.Fprintf(&b, `,"%s":[`, name)
@@ -341,8 +341,7 @@ func rawChunks(cs bench.Chunks) json.RawMessage {
 			b.WriteString("null")
 			return
 		}
-		var digits [20]byte
-		b.Write(strconv.AppendInt(digits[:0], n, 10))
+		b.Write(strconv.AppendInt(b.AvailableBuffer(), n, 10))
 	}
 	column("read", func(c *bench.Chunk) { number(int64(c.Read), false) })
 	column("user", func(c *bench.Chunk) { number(int64(c.User), c.User == bench.Unset) })
@@ -351,9 +350,25 @@ func rawChunks(cs bench.Chunks) json.RawMessage {
 	column("usage", func(c *bench.Chunk) { number(int64(c.Usage), c.Usage < 0) })
 	column("exact", func(c *bench.Chunk) { number(int64(c.Exact), c.Exact < 0) })
 	column("text", func(c *bench.Chunk) {
+		if plain(c.Text) {
+			b.WriteByte('"')
+			b.WriteString(c.Text)
+			b.WriteByte('"')
+			return
+		}
 		s, _ := json.Marshal(c.Text) // a string always marshals
 		b.Write(s)
 	})
 	b.WriteByte('}')
-	return json.RawMessage(b.String())
+	return b.Bytes()
+}
+
+// plain tells whether text stands in JSON as it is.
+func plain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

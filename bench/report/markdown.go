@@ -156,13 +156,16 @@ func (r *Report) definitionLine() string {
 	return s
 }
 
+// links breaks what some dialects turn into a link without being asked to.
+var links = strings.NewReplacer("://", "&#58;//", "www.", "www&#46;")
+
 // markdown escapes text so that nothing in it is markup, a link, an image, HTML or a column.
 func markdown(s string) string {
 	s = oneLine(s, 400)
 	var b strings.Builder
 	for _, r := range s {
 		switch r {
-		case '\\', '`', '*', '_', '[', ']', '|', '#', '!':
+		case '\\', '`', '*', '_', '[', ']', '|', '#', '!', '~':
 			b.WriteByte('\\')
 			b.WriteRune(r)
 		case '<':
@@ -175,5 +178,5 @@ func markdown(s string) string {
 			b.WriteRune(r)
 		}
 	}
-	return b.String()
+	return links.Replace(b.String())
 }

@@ -45,7 +45,14 @@ func (o *object) put(k string, v any) {
 	o.value(v)
 }
 
+// value writes a value. A json.RawMessage is taken to be JSON and goes out as it is.
 func (o *object) value(v any) {
+	if raw, ok := v.(json.RawMessage); ok {
+		if o.err == nil {
+			_, o.err = o.w.Write(raw)
+		}
+		return
+	}
 	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
 		v = nil
 	}

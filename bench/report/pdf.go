@@ -348,7 +348,7 @@ func (d *document) footers(r *Report) {
 		d.pdf.Line(marginSide, y-4.5, pageWidth-marginSide, y-4.5)
 		d.text(d.fit(left, "text", "", 7, bodyWidth-25), marginSide, y, "text", "", 7, d.p.Muted)
 		number := fmt.Sprintf("%d / %d", i, n)
-		d.text(number, pageWidth-marginSide-d.width(number, "text", "", 7), y, "text", "", 7, d.p.Muted)
+		d.text(number, pageWidth-marginSide-d.width(number, "mono", "", 7), y, "mono", "", 7, d.p.Muted)
 	}
 }
 

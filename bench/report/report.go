@@ -33,7 +33,10 @@ func New(s *bench.Session, o Options) *Report {
 		s = &bench.Session{}
 	}
 	s = complete(s)
-	b := &builder{s: s, run: measure.Compute(s, o.Measure), suite: suiteOf(s.Header.Suite)}
+	b := &builder{s: s, run: measure.Compute(s, o.Measure), suite: suiteOf(s.Header.Suite), window: o.Measure.Window}
+	if b.window <= 0 {
+		b.window = time.Second
+	}
 	b.exchanges()
 	r := &Report{
 		Session: s, Run: b.run,
@@ -63,6 +66,8 @@ type builder struct {
 	s     *bench.Session
 	run   *measure.Run
 	suite suiteHead
+
+	window time.Duration // of the rolling rate
 
 	measured []*measure.Request       // in order of number, warm-up left out
 	steps_   map[int]*bench.Step      // by Step.Number
@@ -164,8 +169,8 @@ func suiteOf(raw json.RawMessage) suiteHead {
 
 func (b *builder) title() string {
 	for _, t := range []string{b.s.Header.Title, b.suite.Title, b.suite.ID} {
-		if t = strings.TrimSpace(t); t != "" {
-			return oneLine(t, 120)
+		if t = oneLine(t, 120); t != "" {
+			return t
 		}
 	}
 	return "Untitled session"

@@ -359,3 +359,15 @@ func TestOneLine(t *testing.T) {
 		}
 	}
 }
+
+// Another window is named where its rates are shown.
+func TestWindowIsNamed(t *testing.T) {
+	o := testOptions
+	o.Measure.Window = 250 * time.Millisecond
+	if c := New(singleSession(), o).Section("timeline").Charts[0].Caption; !strings.Contains(c, "windows of 250 ms") {
+		t.Errorf("caption %q", c)
+	}
+	if c := New(singleSession(), testOptions).Section("timeline").Charts[0].Caption; !strings.Contains(c, "windows of 1 s") {
+		t.Errorf("caption %q", c)
+	}
+}

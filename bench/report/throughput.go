@@ -69,7 +69,7 @@ func (b *builder) rollingNote() string {
 	}
 	lo, _ := FormatNum(m, b.run.Rolling.Min)
 	hi, unit := FormatNum(m, b.run.Rolling.Max)
-	return fmt.Sprintf("%s to %s %s over 1 s windows", lo, hi, unit)
+	return fmt.Sprintf("%s to %s %s over windows of %s", lo, hi, unit, b.windowWords())
 }
 
 // repetitions shows the means of each repetition, and the interval between them.

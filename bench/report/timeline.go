@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"velo/bench/report/chart"
@@ -22,7 +23,7 @@ func (b *builder) timeline() Section {
 		return s
 	}
 	c := chart.Lines{X: chart.Axis{Label: "time since the first request", Unit: "s", ZeroBased: true}, Y: chart.Axis{Label: "decode rate", Unit: "tok/s", ZeroBased: true}}
-	caption := "Rolling decode rate over windows of 1 s."
+	caption := "Rolling decode rate over windows of " + b.windowWords() + "."
 	switch {
 	case len(workers) > 1:
 		thin := 1.0
@@ -39,7 +40,7 @@ func (b *builder) timeline() Section {
 		if sum != nil {
 			c.Lines = append(c.Lines, chart.Line{Name: "sum", Points: sum.points, Style: chart.Style{Width: 2, Index: 1}})
 		}
-		caption = fmt.Sprintf("Rolling rate of each of %s over windows of 1 s, and their sum (thick), on true times.", plural(len(workers), "worker"))
+		caption = fmt.Sprintf("Rolling rate of each of %s over windows of %s, and their sum (thick), on true times.", plural(len(workers), "worker"), b.windowWords())
 	case len(workers) == 1:
 		c.Lines = []chart.Line{{Points: workers[0].points, Style: chart.Style{Index: 1}}}
 	default:
@@ -54,6 +55,12 @@ func (b *builder) timeline() Section {
 	}
 	s.Charts = []NamedChart{{ID: "timeline", Title: "Decode rate over time", Caption: caption + b.estimateSentence(), Chart: c}}
 	return s
+}
+
+// windowWords is the window of the rolling rate: "1 s", "250 ms".
+func (b *builder) windowWords() string {
+	scale, unit := timeScale(b.window.Seconds())
+	return strconv.FormatFloat(b.window.Seconds()*scale, 'g', 4, 64) + " " + unit
 }
 
 type line struct {

@@ -34,8 +34,13 @@ func writeVLLM(w io.Writer, r *Report) error {
 	}
 	o.put("burstiness", 1.0)
 	o.put("max_concurrency", h.Plan.Workers)
+	goodput := false
 	for _, f := range measure.As("vllm", r.Run) {
 		o.put(f.Metric, f.Value)
+		goodput = goodput || f.Metric == "request_goodput"
+	}
+	if !goodput {
+		o.put("request_goodput", nil) // no objectives were asked for
 	}
 	d := detailsOf(r)
 	o.put("input_lens", d.inputs)
@@ -69,7 +74,11 @@ func detailsOf(r *Report) details {
 			prompt = int(q.Prompt)
 		}
 		d.inputs = append(d.inputs, prompt)
-		d.outputs = append(d.outputs, q.N)
+		output := q.N
+		if q.Unseen > 0 { // that tool counts by usage, tokens that were never seen included
+			output += int(q.Unseen)
+		}
+		d.outputs = append(d.outputs, output)
 		ttft := q.TTFT
 		if !ttft.Ok() {
 			ttft = 0 // as that tool writes a request without a token
