@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type endpoint struct {
 	// tokenizer offers /tokenize.
 	tokenizer bool
 	noUsage   bool
+	count     func(text string) int // tokens; nil: as the scripted endpoint's
 
 	mu       sync.Mutex
 	asked    []asked
@@ -40,7 +42,7 @@ type asked struct {
 	Body    string
 	Session string
 	Began   time.Time
-	Ended   time.Time
+	Ended   time.Time // before the end of the answer was sent
 
 	Messages []struct {
 		Role    string
@@ -86,7 +88,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/tokenize") && e.tokenizer {
 		var q struct{ Prompt string }
 		_ = json.Unmarshal(body, &q)
-		fmt.Fprintf(w, `{"count":%d}`, sim.CountTokens(q.Prompt))
+		fmt.Fprintf(w, `{"count":%d}`, e.tokens(q.Prompt))
 		return
 	}
 	if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
@@ -105,7 +107,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.inFlight++
 	e.peak = max(e.peak, e.inFlight)
 	e.mu.Unlock()
-	defer func() {
+	defer func() { // before the server sends the end of the answer, which waits in its buffer
 		e.mu.Lock()
 		e.inFlight--
 		e.asked[n].Ended = time.Now()
@@ -138,11 +140,35 @@ func (e *endpoint) stream(w http.ResponseWriter, q asked, text string) {
 	if !e.noUsage {
 		prompt := sim.ReplyTokens
 		for i := range q.Messages {
-			prompt += sim.MessageTokens + sim.CountTokens(q.text(i))
+			prompt += sim.MessageTokens + e.tokens(q.text(i))
 		}
 		event(object{"choices": []object{}, "usage": object{"prompt_tokens": prompt, "completion_tokens": len(words)}})
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func (e *endpoint) tokens(text string) int {
+	if e.count != nil {
+		return e.count(text)
+	}
+	return sim.CountTokens(text)
+}
+
+// subwords counts as the vocabularies of real models do: words of up to eight letters are one token, and
+// longer ones fall into pieces.
+func subwords(text string) int {
+	n := 0
+	for _, word := range regexp.MustCompile(`\pL+|\pN{1,3}|[^\s\pL\pN]+`).FindAllString(text, -1) {
+		n += 1 + max(len(word)-5, 0)/4
+	}
+	return n
+}
+
+// most is the largest number of requests that were there at once.
+func (e *endpoint) most() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.peak
 }
 
 // requests are those of the run, in order of arrival, without probes.

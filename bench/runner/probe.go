@@ -78,9 +78,8 @@ func reasoning(level string) parameter {
 // how many tokens it makes of a text. What it finds is told in notes. A server that cannot be reached
 // ends the run here.
 func (r *run) probe(ctx context.Context) error {
-	l := &r.rules.ruler
 	r.rules.refused = map[string]bool{}
-	l.source, l.perToken = byEstimate, proseBytes
+	r.estimate(pieceTokens)
 	fills := slices.ContainsFunc(r.stages, func(st stage) bool { return st.Fill() > 0 })
 	wanted := r.parameters()
 	if !fills && len(wanted) == 0 {
@@ -91,6 +90,7 @@ func (r *run) probe(ctx context.Context) error {
 	}
 	short := r.salt(place{index: -1, warmup: true}) + prose(r.chance("probe", place{}), 300) + goOn
 	end, err := r.settle(ctx, short, wanted)
+	l := &r.rules.ruler
 	if err != nil || !fills {
 		return err
 	}
@@ -99,66 +99,74 @@ func (r *run) probe(ctx context.Context) error {
 		if end.Status != bench.OK && end.Status != bench.Empty {
 			why = "the probe failed: " + end.Error
 		}
-		if l.count == nil {
-			r.note("Prompt lengths are an estimate at %.1f bytes a token: the server does not say how long prompts are (%s).", l.perToken, why)
+		if l.source == byEstimate {
+			r.note("Prompt lengths are an estimate, %.2f tokens a word or mark: the server does not say how long prompts are (%s).", pieceTokens, why)
 		}
 		return nil
 	}
-	if l.count != nil {
-		if n, err := l.count(ctx, short); err == nil {
-			l.template = max(end.Usage.Prompt-n, 0)
-			r.note("Prompt lengths are counted by the %s; the chat template adds %d tokens, which are part of the length asked for.", l.source, l.template)
-		}
-		return ctx.Err()
+	if l.source == byEstimate {
+		return r.weigh(ctx, short, end.Usage.Prompt)
 	}
-	return r.weigh(ctx, end.Usage.Prompt, len(short))
+	if n, err := l.count(ctx, short); err == nil {
+		l.template = max(end.Usage.Prompt-n, 0)
+		r.note("Prompt lengths are counted by the %s; the chat template adds %d tokens, which are part of the length asked for.", l.source, l.template)
+	}
+	return ctx.Err()
 }
 
-// weigh finds the bytes a token by a second, longer probe: what the two have in common cancels out.
-func (r *run) weigh(ctx context.Context, shortTokens, shortBytes int) error {
-	l := &r.rules.ruler
-	long := r.salt(place{index: -2, warmup: true}) + prose(r.chance("probe", place{}), 8300) + goOn
-	end, err := r.ask(ctx, long, nil)
+// estimate makes the ruler count pieces, at so many tokens each.
+func (r *run) estimate(perPiece float64) {
+	r.rules.ruler = ruler{source: byEstimate, calls: 16, perToken: proseBytes, count: func(_ context.Context, text string) (int, error) {
+		return int(float64(pieces(text))*perPiece + 0.5), nil
+	}}
+}
+
+// weigh finds the tokens a piece by a second, longer probe: what the two have in common cancels out. Its
+// text is from all over the corpus, as the fills will be.
+func (r *run) weigh(ctx context.Context, short string, shortTokens int) error {
+	const places, bytes = 16, 600
+	var long strings.Builder
+	long.WriteString(r.salt(place{index: -2, warmup: true}))
+	length := uint64(len(assets.Corpus()))
+	for i := range uint64(places) {
+		long.WriteString(prose(i*length/places+r.chance("weigh", place{})%(length/places), bytes))
+		long.WriteString("\n\n")
+	}
+	end, err := r.ask(ctx, long.String(), nil)
 	if err != nil {
 		return err
 	}
-	if end.Usage != nil && end.Usage.Prompt > shortTokens {
-		perToken := float64(len(long)-shortBytes) / float64(end.Usage.Prompt-shortTokens)
-		if perToken >= 1 && perToken <= 20 {
-			l.perToken = perToken
-			prose := shortBytes - saltLength - len(goOn)
-			l.template = shortTokens - int(float64(prose)/perToken) - salting - closing
-			r.note("Prompt lengths are an estimate at %.2f bytes a token, by a probe against the server's own count.", perToken)
+	if end.Usage != nil {
+		perPiece := float64(end.Usage.Prompt-shortTokens) / float64(pieces(long.String())-pieces(short))
+		if perPiece >= 0.5 && perPiece <= 10 {
+			r.estimate(perPiece)
+			r.rules.template = max(shortTokens-int(float64(pieces(short))*perPiece), 0)
+			r.note("Prompt lengths are an estimate, %.2f tokens a word or mark, by a probe against the server's own count.", perPiece)
 			return nil
 		}
 	}
-	r.note("Prompt lengths are an estimate at %.1f bytes a token: a probe against the server's count gave nothing usable.", l.perToken)
+	r.note("Prompt lengths are an estimate, %.2f tokens a word or mark: a probe against the server's count gave nothing usable.", pieceTokens)
 	return nil
 }
 
 // findCounter looks for something that counts tokens: the model's tokenizer in this process, else the
 // server's.
 func (r *run) findCounter(ctx context.Context) {
-	l := &r.rules.ruler
-	sample := assets.Corpus()[:16<<10]
+	l := ruler{source: byServer, calls: 8, count: func(ctx context.Context, text string) (int, error) {
+		return r.o.Client.Tokenize(ctx, r.o.Model, text)
+	}}
 	if t := r.o.Tokens; t != nil {
 		l.source, l.calls = byTokenizer, 16
 		l.count = func(ctx context.Context, text string) (int, error) { return t.Count(text), ctx.Err() }
-	} else {
-		l.source, l.calls = byServer, 8
-		l.count = func(ctx context.Context, text string) (int, error) {
-			return r.o.Client.Tokenize(ctx, r.o.Model, text)
-		}
 	}
+	sample := assets.Corpus()[:16<<10]
 	n, err := l.count(ctx, sample)
 	if err == nil && n > 0 {
 		l.perToken = float64(len(sample)) / float64(n)
-		return
-	}
-	if err != nil && !errors.Is(err, client.ErrNoTokenizer) && ctx.Err() == nil {
+		r.rules.ruler = l
+	} else if err != nil && !errors.Is(err, client.ErrNoTokenizer) && ctx.Err() == nil {
 		r.note("The server's tokenizer was not used: %v.", err)
 	}
-	l.source, l.count = byEstimate, nil
 }
 
 // settle asks with all the parameters that the suite wants and goes without those that the server
