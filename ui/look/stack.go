@@ -156,8 +156,8 @@ func (l columns) Layout(objects []fyne.CanvasObject, size fyne.Size) {
 	}
 }
 
-// Flow puts objects of one width beside each other, as many as fit, then starts a new row: tiles.
-// It takes a little more than width for each so that the row is filled.
+// Flow puts objects of one width in units beside each other, as many as fit, then starts a new row:
+// tiles, fields.
 func Flow(gap, width float32, objects ...fyne.CanvasObject) *fyne.Container {
 	return container.New(&flow{gap: gap, width: width}, objects...)
 }
@@ -171,42 +171,49 @@ func (l *flow) across(width float32) int {
 	return max(int((width+l.gap)/(l.width+l.gap)), 1)
 }
 
-func (l *flow) MinSize(objects []fyne.CanvasObject) fyne.Size {
-	n, h := 0, float32(0)
+// heights gives each row the height of its highest object, at the width that objects get.
+func (l *flow) heights(objects []fyne.CanvasObject, across int) (seen []fyne.CanvasObject, h []float32) {
 	for _, o := range objects {
 		if o.Visible() {
-			n++
-			h = fyne.Max(h, o.MinSize().Height)
+			seen = append(seen, o)
 		}
 	}
-	if n == 0 {
-		return fyne.Size{}
+	h = make([]float32, (len(seen)+across-1)/across)
+	for i, o := range seen {
+		h[i/across] = fyne.Max(h[i/across], o.MinSize().Height)
 	}
-	across := n
+	return seen, h
+}
+
+func (l *flow) MinSize(objects []fyne.CanvasObject) fyne.Size {
+	across := max(len(objects), 1)
 	if l.last > 0 {
 		across = l.across(l.last)
 	}
-	down := (n + across - 1) / across
-	return fyne.NewSize(l.width, float32(down)*(h+l.gap)-l.gap)
+	_, rows := l.heights(objects, across)
+	height := l.gap * float32(max(len(rows)-1, 0))
+	for _, h := range rows {
+		height += h
+	}
+	return fyne.NewSize(l.width, height)
 }
 
 func (l *flow) Layout(objects []fyne.CanvasObject, size fyne.Size) {
 	l.last = size.Width
 	across := l.across(size.Width)
-	var h float32
 	for _, o := range objects {
 		if o.Visible() {
-			h = fyne.Max(h, o.MinSize().Height)
+			settle(o, l.width)
 		}
 	}
-	i := 0
-	for _, o := range objects {
-		if !o.Visible() {
-			continue
+	seen, rows := l.heights(objects, across)
+	var y float32
+	for i, o := range seen {
+		if i > 0 && i%across == 0 {
+			y += rows[i/across-1] + l.gap
 		}
-		o.Resize(fyne.NewSize(l.width, h))
-		o.Move(fyne.NewPos(float32(i%across)*(l.width+l.gap), float32(i/across)*(h+l.gap)))
-		i++
+		o.Resize(fyne.NewSize(l.width, rows[i/across]))
+		o.Move(fyne.NewPos(float32(i%across)*(l.width+l.gap), y))
 	}
 }
 

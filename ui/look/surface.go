@@ -118,16 +118,28 @@ type Scroll struct {
 	widget.BaseWidget
 
 	content  fyne.CanvasObject
-	scroll   *container.Scroll
+	scroll   *wheel
 	OnScroll func(top, height float32) // the visible part of the content, in units
 }
 
 // NewScroll returns a scroller over content.
 func NewScroll(content fyne.CanvasObject) *Scroll {
-	s := &Scroll{content: content, scroll: container.NewVScroll(content)}
+	s := &Scroll{content: content, scroll: &wheel{}}
+	s.scroll.Content, s.scroll.Direction = content, container.ScrollVerticalOnly
+	s.scroll.ExtendBaseWidget(s.scroll)
 	s.scroll.OnScrolled = func(fyne.Position) { s.tell() }
 	s.ExtendBaseWidget(s)
 	return s
+}
+
+// wheel is Fyne's scroller with longer steps: a report is many screens long.
+type wheel struct{ container.Scroll }
+
+// Scrolled takes a wheel.
+func (w *wheel) Scrolled(e *fyne.ScrollEvent) {
+	far := *e
+	far.Scrolled.DY *= 2.5
+	w.Scroll.Scrolled(&far)
 }
 
 func (s *Scroll) tell() {

@@ -20,6 +20,9 @@ func (g *Page) build(r *report.Report) {
 	g.add("At a glance", g.glance(r)...)
 	for i := range r.Sections {
 		g.section(r, &r.Sections[i])
+		if i == 0 {
+			g.add("What was measured", facts(r))
+		}
 	}
 	g.body.Refresh()
 	g.index.Refresh()
@@ -54,18 +57,19 @@ func (g *Page) glance(r *report.Report) []fyne.CanvasObject {
 	if len(r.Findings) > 0 {
 		list := look.Rows(look.Half)
 		for _, f := range r.Findings {
-			list.Add(look.Frame(nil, nil, look.Sized(look.Gap, 0, look.NewText("–").In(look.Muted)), look.NewParagraph(f.Text)))
+			list.Add(look.Frame(nil, nil, look.Sized(look.Gap, 0, look.Rows(0, look.NewText("–").In(look.Muted))), look.NewParagraph(f.Text)))
 		}
 		parts = append(parts, list)
 	}
-	if len(r.Facts) > 0 {
-		facts := look.Flow(look.Gap, factWidth)
-		for _, f := range r.Facts {
-			facts.Add(look.Rows(0, look.NewText(f.Label).Sized(look.Small).In(look.Muted), look.NewParagraph(f.Value).AtMost(3)))
-		}
-		parts = append(parts, facts)
-	}
 	return parts
+}
+
+func facts(r *report.Report) fyne.CanvasObject {
+	box := look.Flow(look.Gap, factWidth)
+	for _, f := range r.Facts {
+		box.Add(look.Rows(0, look.NewText(f.Label).Sized(look.Small).In(look.Muted), look.NewParagraph(f.Value).AtMost(3)))
+	}
+	return box
 }
 
 // Widths, in units: the notes of a tile are longer than those of a live one.

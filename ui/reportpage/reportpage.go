@@ -84,7 +84,7 @@ func New(p Params) *Page {
 	g.body = look.Rows(look.Margin)
 	g.scroll = look.NewScroll(look.Inset(look.Gap, look.Margin, look.Margin, look.Margin, g.body))
 	g.scroll.OnScroll = g.scrolled
-	left := look.Sized(152, 0, look.Inset(look.Step, 0, 0, look.Step, look.NewScroll(g.index)))
+	left := look.Sized(176, 0, look.Inset(look.Step, 0, 0, look.Step, look.NewScroll(g.index)))
 	g.full = look.Frame(look.Rows(0, look.Inset(look.Gap, look.Margin, look.Gap, look.Margin, head), look.Rule()), nil, left, g.scroll)
 
 	g.View = look.Over(g.empty, g.wait, g.failed, g.full)

@@ -3,8 +3,6 @@ package table
 import (
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/driver/desktop"
-
-	"velo/ui/look"
 )
 
 func (t *Table) rowAt(p fyne.Position) int {
@@ -21,10 +19,10 @@ func (t *Table) Tapped(e *fyne.PointEvent) {
 	if e.Position.Y < t.RowHeight() {
 		x := -t.shift
 		for c, w := range t.widths(t.Size().Width) {
-			if e.Position.X >= x && e.Position.X < x+w+look.Gap && t.OnHead != nil {
+			if e.Position.X >= x && e.Position.X < x+w+t.gap() && t.OnHead != nil {
 				t.OnHead(c)
 			}
-			x += w + look.Gap
+			x += w + t.gap()
 		}
 		return
 	}

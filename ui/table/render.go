@@ -13,7 +13,7 @@ func (t *Table) CreateRenderer() fyne.WidgetRenderer {
 		t.measure()
 	}
 	r := &renderer{t: t, rule: canvas.NewRectangle(nil), hover: canvas.NewRectangle(nil),
-		selected: canvas.NewRectangle(nil)}
+		selected: canvas.NewRectangle(nil), slide: canvas.NewRectangle(nil)}
 	for range t.columns {
 		r.heads = append(r.heads, canvas.NewText("", nil))
 		r.units = append(r.units, canvas.NewText("", nil))
@@ -31,6 +31,7 @@ type line struct {
 type renderer struct {
 	t                     *Table
 	rule, hover, selected *canvas.Rectangle
+	slide                 *canvas.Rectangle // where the view is, of columns wider than the table
 	heads, units          []*canvas.Text
 	pool                  []*line
 	objects               []fyne.CanvasObject
@@ -81,7 +82,7 @@ func (r *renderer) arrange() {
 	x := look.Step - t.shift
 	for c, w := range widths {
 		xs[c] = x
-		x += w + look.Gap
+		x += w + t.gap()
 		col := t.columns[c]
 		head, unit := r.heads[c], r.units[c]
 		head.Color, unit.Color = p.Muted, p.Muted
@@ -130,6 +131,15 @@ func (r *renderer) arrange() {
 	}
 	for c := range t.columns {
 		r.objects = append(r.objects, r.heads[c], r.units[c])
+	}
+	r.slide.Hide()
+	if over := t.overflow(); over > 0 && size.Width > 0 {
+		whole := size.Width + over
+		r.slide.FillColor, r.slide.CornerRadius = p.Border, 1.5
+		r.slide.Move(fyne.NewPos(t.shift/whole*size.Width, rowH-3))
+		r.slide.Resize(fyne.NewSize(size.Width/whole*size.Width, 3))
+		r.slide.Show()
+		r.objects = append(r.objects, r.slide)
 	}
 
 	used := 0

@@ -143,6 +143,14 @@ func (t *Table) RowHeight() float32 {
 	return 28
 }
 
+// gap is the room between two columns, in units.
+func (t *Table) gap() float32 {
+	if t.size <= look.Small {
+		return 12
+	}
+	return look.Gap
+}
+
 func (t *Table) first() int {
 	return max(int((t.viewTop-t.RowHeight())/t.RowHeight()), 0)
 }
@@ -253,7 +261,7 @@ func (t *Table) measure() {
 			w += markWidth
 		}
 		t.marked[c] = mark
-		t.natural[c] = fyne.Max(w, col.Least)
+		t.natural[c] = fyne.Max(fyne.Max(w, 16), col.Least)
 	}
 }
 
@@ -269,7 +277,7 @@ func (t *Table) widths(width float32) []float32 {
 	w := append([]float32(nil), t.natural...)
 	total, stretch := float32(0), 0
 	for c := range w {
-		total += w[c] + look.Gap
+		total += w[c] + t.gap()
 		if t.columns[c].Stretch {
 			stretch++
 		}
@@ -292,7 +300,7 @@ func (t *Table) widths(width float32) []float32 {
 func (t *Table) overflow() float32 {
 	var total float32
 	for _, w := range t.widths(t.Size().Width) {
-		total += w + look.Gap
+		total += w + t.gap()
 	}
 	return fyne.Max(0, total-t.Size().Width)
 }
