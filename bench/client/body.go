@@ -37,6 +37,7 @@ type body struct {
 	failed  *failure      // what an error event says
 	failAt  time.Duration
 	bad     string // the first malformed event
+	closing bool   // the stream has ended; an event that comes now had no empty line behind it
 	carry   int    // exact tokens of events without text
 	lastRd  int32  // the last read with bytes of the body
 	eventRd int32  // the last read with a chunk event
@@ -156,6 +157,10 @@ func (x *exchange) event(e Event) {
 	if !ok {
 		var err error
 		if d, err = decodeChunk(data); err != nil && !wrong {
+			if x.closing { // the end of the stream cut it off
+				x.end.Events--
+				return
+			}
 			x.end.Malformed++
 			if x.bad == "" {
 				x.bad = fmt.Sprintf("%s (%v)", quote(data), err)
@@ -314,6 +319,7 @@ func (x *exchange) ended(err error) *failure {
 		}
 	}
 	if x.kind == kindStream {
+		x.closing = true
 		if bad := x.parser.Close(x.feed); bad != nil {
 			return malformed(bad)
 		}

@@ -209,6 +209,9 @@ func (c *Client) dial(ctx context.Context, e *endpoint) (*conn, phases, error) {
 
 // because replaces an error that a cancelled context caused by the reason for the cancellation.
 func because(ctx context.Context, err error) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done() // a dialer sets the deadline itself, and can be a moment ahead
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

@@ -201,7 +201,7 @@ func (x *exchange) dial() (*conn, *failure) {
 		return d.conn, nil
 	case errors.Is(d.err, errTotalTimeout):
 		return nil, x.c.timedOut("total", total)
-	case errors.Is(d.err, errConnectTimeout), x.ctx.Err() != nil:
+	case errors.Is(d.err, errConnectTimeout), isCancelled(d.err), x.ctx.Err() != nil:
 		return nil, x.c.cancelled(d.err)
 	}
 	return nil, x.c.unreachable(x.target, d.err)

@@ -105,7 +105,7 @@ func TestLongLines(t *testing.T) {
 	}
 	emit := func(Event) {}
 	for _, stream := range []string{
-		"data: " + strings.Repeat("x", MaxLine),                     // a line
+		"data: " + strings.Repeat("x", MaxLine),                      // a line
 		strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 17), // an event of many
 	} {
 		var p Parser
