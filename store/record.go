@@ -33,7 +33,7 @@ func (s *Store) Record(h *bench.Header) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRecorder(h, &tables{s: s, id: []byte(h.ID)})
+	r, err := newRecorder(h, newTables(s, h.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -43,86 +43,164 @@ func (s *Store) Record(h *bench.Header) (*Recorder, error) {
 
 // tables writes one session into the database. What comes is put into the bucket live at once, in
 // small blocks; when these make up a large one, or at the end, they are replaced by it, in the
-// bucket blocks. So the file holds everything at any time and hardly anything twice, and the few
-// large values, which bbolt copies when it adds another beside them, are seldom touched.
+// bucket blocks. So the file holds everything at any time and hardly anything twice, and what was
+// compressed well is not touched again.
 type tables struct {
-	s      *Store
-	id     []byte
-	window block.Batch // what is in the small blocks
-	small  int64       // their bytes
-	large  int64       // those of the large ones
-	next   uint64      // key of the next piece, in either bucket
+	s  *Store
+	id []byte
+
+	window   *block.Batch // what is in the small blocks, and will be the next large one
+	spare    *block.Batch // emptied, to be the next window
+	settling *settling    // the large block that is being made; nil = none
+	small    int64        // bytes of the small blocks
+	large    int64        // bytes of the large ones
+	nextLive uint64       // keys of the next pieces
+	next     uint64
+}
+
+// settling is the making of a large block. It takes about a tenth of a second of one core, in which
+// commits go on.
+type settling struct {
+	batch  *block.Batch
+	before uint64        // the small blocks that it replaces have keys below
+	bytes  int64         // of these
+	done   chan struct{} // closed when the following are there
+	frames [][]byte
+	err    error
+}
+
+func newTables(s *Store, id string) *tables {
+	return &tables{s: s, id: []byte(id), window: &block.Batch{}, spare: &block.Batch{}}
 }
 
 func (t *tables) commit(b *block.Batch, sum Summary) error {
-	if t.window.FullWith(b) {
-		t.window.AddBatch(b)
-		b.Reset()
-		return t.settle(sum)
-	}
-	frames, err := encode(b, block.Quick)
+	small, err := encode(b, block.Quick)
 	if err != nil {
 		return err
 	}
-	err = t.put(bucketLive, frames, sum, nil)
-	if err != nil {
+	c := change{small: small}
+	if t.settling != nil {
+		select {
+		case <-t.settling.done:
+			c.settled = t.settling
+		default:
+		}
+	}
+	if err := t.apply(c, sum); err != nil {
 		return err
 	}
-	t.small += size(frames)
 	t.window.AddBatch(b)
 	b.Reset()
+	if t.window.Full() && t.settling == nil {
+		t.settle()
+	}
 	return nil
+}
+
+// settle begins to make a large block of the window.
+func (t *tables) settle() {
+	set := &settling{batch: t.window, before: t.nextLive, bytes: t.small, done: make(chan struct{})}
+	t.settling, t.window, t.spare = set, t.spare, nil
+	go func() {
+		defer close(set.done)
+		set.frames, set.err = encode(set.batch, block.Best)
+	}()
 }
 
 func (t *tables) seal(b *block.Batch, sum Summary) error {
 	t.window.AddBatch(b)
 	b.Reset()
-	return t.settle(sum)
-}
-
-// settle replaces the small blocks by large ones that hold the window.
-func (t *tables) settle(sum Summary) error {
-	frames, err := encode(&t.window, block.Best)
+	last, err := encode(t.window, block.Best)
 	if err != nil {
 		return err
 	}
-	small := t.small
-	t.small = 0
-	err = t.put(bucketBlocks, frames, sum, func(tx *bolt.Tx) error {
-		live := tx.Bucket(bucketLive)
-		if live.Bucket(t.id) == nil {
-			return nil
-		}
-		return live.DeleteBucket(t.id)
-	})
-	if err != nil {
-		t.small = small
+	c := change{last: last, end: true}
+	if t.settling != nil {
+		<-t.settling.done
+		c.settled = t.settling
+	}
+	if err := t.apply(c, sum); err != nil {
 		return err
 	}
-	t.large += size(frames)
 	t.window.Reset()
 	return nil
 }
 
-// put writes blocks and the summary, and does what else belongs into the same transaction.
-func (t *tables) put(bucket []byte, frames [][]byte, sum Summary, also func(*bolt.Tx) error) error {
-	sum.Bytes = t.large + t.small + size(frames)
-	next := t.next
-	err := t.s.update(func(tx *bolt.Tx) (err error) {
-		if also != nil {
-			if err := also(tx); err != nil {
-				return err
-			}
+// change is what one transaction does.
+type change struct {
+	small   [][]byte  // blocks to add to live
+	settled *settling // nil, or a large block that replaces small ones
+	last    [][]byte  // large blocks to add after it
+	end     bool      // nothing is left in live
+}
+
+func (t *tables) apply(c change, sum Summary) error {
+	var large [][]byte
+	left := t.small // bytes of the small blocks that stay
+	if c.settled != nil {
+		if c.settled.err != nil {
+			return c.settled.err
 		}
-		if next, err = putFrames(tx, bucket, t.id, t.next, frames); err != nil {
+		large = c.settled.frames
+		left -= c.settled.bytes
+	}
+	large = append(slices.Clip(large), c.last...)
+	if c.end {
+		left = 0
+	}
+	sum.Bytes = t.large + size(large) + left + size(c.small)
+	next, nextLive := t.next, t.nextLive
+	err := t.s.update(func(tx *bolt.Tx) (err error) {
+		if next, err = putFrames(tx, bucketBlocks, t.id, t.next, large); err != nil {
+			return err
+		}
+		if c.end {
+			err = removeBucket(tx, bucketLive, t.id)
+		} else if c.settled != nil {
+			err = removePieces(tx, t.id, c.settled.before)
+		}
+		if err != nil {
+			return err
+		}
+		if nextLive, err = putFrames(tx, bucketLive, t.id, t.nextLive, c.small); err != nil {
 			return err
 		}
 		return putSummary(tx, sum)
 	})
-	if err == nil {
-		t.next = next
+	if err != nil {
+		return err
 	}
-	return err
+	t.next, t.nextLive = next, nextLive
+	t.large += size(large)
+	t.small = left + size(c.small)
+	if c.settled != nil {
+		t.spare, t.settling = c.settled.batch, nil
+		t.spare.Reset()
+	}
+	return nil
+}
+
+// removePieces deletes the small blocks with keys below before.
+func removePieces(tx *bolt.Tx, id []byte, before uint64) error {
+	b := tx.Bucket(bucketLive).Bucket(id)
+	if b == nil {
+		return nil
+	}
+	c := b.Cursor()
+	for k, _ := c.First(); k != nil && binary.BigEndian.Uint64(k) < before; k, _ = c.First() {
+		if err := c.Delete(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeBucket(tx *bolt.Tx, bucket, id []byte) error {
+	b := tx.Bucket(bucket)
+	if b.Bucket(id) == nil {
+		return nil
+	}
+	return b.DeleteBucket(id)
 }
 
 // pieceSize is the largest value, in bytes. bbolt puts two or more values on a page and writes a

@@ -14,7 +14,7 @@ import (
 
 // CommitInterval is the longest time that an event waits before it is written; with the writing
 // itself, less than 250 ms of events are lost when the process is killed.
-const CommitInterval = 150 * time.Millisecond
+const CommitInterval = 125 * time.Millisecond
 
 const (
 	commitChunks  = 16 << 10        // so many waiting chunks are written at once
@@ -198,17 +198,32 @@ func (r *Recorder) collect() {
 	events, chunks := r.events, r.chunks
 	r.events, r.chunks, r.spare = nil, r.spare, nil
 	r.mu.Unlock()
+	// Chunks wait apart from the other events. What ends is counted after them.
+	var ends []bench.Event
 	for _, e := range events {
-		r.add(e)
+		if !r.keep(e) {
+			continue
+		}
+		switch e.(type) {
+		case *bench.End, *bench.Finish:
+			ends = append(ends, e)
+		default:
+			r.tally.add(e)
+		}
 	}
 	if len(chunks) > 0 {
-		if r.batch.Add(bench.Chunks(chunks)) == nil {
-			r.tally.add(bench.Chunks(chunks))
+		if all := bench.Chunks(chunks); r.batch.Add(all) == nil {
+			r.tally.add(all)
 		} else { // one of them is too large: the others are kept
-			for i := range chunks {
-				r.add(bench.Chunks(chunks[i : i+1]))
+			for i := range all {
+				if r.keep(all[i : i+1]) {
+					r.tally.add(all[i : i+1])
+				}
 			}
 		}
+	}
+	for _, e := range ends {
+		r.tally.add(e)
 	}
 	clear(chunks)
 	r.mu.Lock()
@@ -216,16 +231,17 @@ func (r *Recorder) collect() {
 	r.mu.Unlock()
 }
 
-func (r *Recorder) add(e bench.Event) {
-	if err := r.batch.Add(e); err != nil {
+// keep puts an event into the batch and tells whether it can be stored.
+func (r *Recorder) keep(e bench.Event) bool {
+	err := r.batch.Add(e)
+	if err != nil {
 		r.mu.Lock()
 		if r.err == nil {
 			r.err = err
 		}
 		r.mu.Unlock()
-		return
 	}
-	r.tally.add(e)
+	return err == nil
 }
 
 // written notes how a write ended.

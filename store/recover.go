@@ -25,7 +25,7 @@ const timeInName = "20060102T150405.000Z"
 func (s *Store) recover() error {
 	s.removeLeftovers()
 	was := readState(s.dir)
-	usage, err := checkFile(s.path())
+	found, err := checkFile(s.path())
 	switch {
 	case errors.Is(err, os.ErrNotExist) || errors.Is(err, errEmpty):
 		if err := s.replaceMissing(was, errors.Is(err, errEmpty)); err != nil {
@@ -37,10 +37,15 @@ func (s *Store) recover() error {
 		}
 	case err != nil:
 		return fmt.Errorf("cannot open the database %s: %w", s.path(), err)
-	case wasteful(usage):
+	case found.heads == 1:
+		s.recovered = fmt.Sprintf("One of the two heads of the database %s was damaged and has been made anew. The last change may be missing.", s.path())
+	case wasteful(found.Usage):
 		_ = s.compact() // a file that could not be made smaller is still good
 	}
 	if s.db, err = s.openFile(); err == nil {
+		if found.heads == 1 {
+			return s.update(func(*bolt.Tx) error { return nil }) // each change writes the other head
+		}
 		return nil
 	}
 	if errors.Is(err, os.ErrPermission) || !errors.Is(err, ErrDamaged) {
@@ -77,28 +82,35 @@ func (s *Store) openFile() (*bolt.DB, error) {
 
 var errEmpty = errors.New("the file is empty")
 
+// finding is what a check of a file found.
+type finding struct {
+	pages.Usage
+	heads int // valid ones: 2, unless one was written in part or overwritten
+}
+
 // checkFile walks over the pages of a database file that nobody has open.
-func checkFile(path string) (pages.Usage, error) {
+func checkFile(path string) (finding, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return pages.Usage{}, err
+		return finding{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return pages.Usage{}, err
+		return finding{}, err
 	}
 	if info.IsDir() {
-		return pages.Usage{}, errors.New("it is a folder")
+		return finding{}, errors.New("it is a folder")
 	}
 	if info.Size() == 0 {
-		return pages.Usage{}, errEmpty
+		return finding{}, errEmpty
 	}
 	p, err := pages.Open(f, info.Size())
 	if err != nil {
-		return pages.Usage{}, err
+		return finding{}, err
 	}
-	return p.Walk(p.Metas()[0])
+	usage, err := p.Walk(p.Metas()[0])
+	return finding{usage, len(p.Metas())}, err
 }
 
 // openBolt opens a file that was checked. What bbolt finds wrong all the same is ErrDamaged.

@@ -173,10 +173,8 @@ func (s *Store) Delete(id string) error {
 
 func remove(tx *bolt.Tx, id []byte) error {
 	for _, name := range [][]byte{bucketBlocks, bucketLive} {
-		if b := tx.Bucket(name); b.Bucket(id) != nil {
-			if err := b.DeleteBucket(id); err != nil {
-				return err
-			}
+		if err := removeBucket(tx, name, id); err != nil {
+			return err
 		}
 	}
 	return tx.Bucket(bucketSessions).Delete(id)

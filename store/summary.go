@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"velo/bench"
+	"velo/store/block"
 )
 
 // Summary is a session's line in the list: what can be told without reading its events.
@@ -83,7 +84,7 @@ func (t *tally) add(e bench.Event) {
 		t.reach(e.At)
 	case *bench.Finish:
 		t.sum.State = e.State
-		t.sum.Duration = max(e.At, 0)
+		t.sum.Duration = max(e.At, 0).Truncate(block.Resolution)
 	}
 	t.sum.Events++
 }
@@ -143,7 +144,7 @@ func (t *tally) end(e *bench.End) {
 
 func (t *tally) reach(at time.Duration) {
 	if t.sum.State == StateRunning {
-		t.sum.Duration = max(t.sum.Duration, at)
+		t.sum.Duration = max(t.sum.Duration, at.Truncate(block.Resolution))
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
+
+	"velo/store/block"
 )
 
 // tidy brings into order what a process that was killed left behind: sessions that were being
@@ -52,7 +54,7 @@ func (s *Store) tidy() error {
 // blocks that cannot be read stay as they are: Session says what is wrong with them.
 func (s *Store) endCutOff(id []byte) error {
 	var small []byte
-	t := &tables{s: s, id: id}
+	t := newTables(s, string(id))
 	var sum Summary
 	err := s.view(func(tx *bolt.Tx) (err error) {
 		if sum, _, err = getSummary(tx, id); err != nil {
@@ -72,5 +74,5 @@ func (s *Store) endCutOff(id []byte) error {
 	if decodeFrames(small, t.window.Add) != nil {
 		return s.update(func(tx *bolt.Tx) error { return putSummary(tx, sum) })
 	}
-	return t.settle(sum)
+	return t.seal(&block.Batch{}, sum)
 }

@@ -115,7 +115,7 @@ func (in *incoming) begin(h *bench.Header) error {
 			in.same = &bench.Session{}
 			return nil
 		}
-		in.out = &tables{s: in.s, id: []byte(h.ID)}
+		in.out = newTables(in.s, h.ID)
 		return remove(tx, in.out.id) // an earlier import may have been interrupted by an error
 	})
 }
