@@ -25,6 +25,10 @@ func (s *Server) serve(c *conn) {
 			}
 			return
 		}
+		if head.ContentLength > maxBody {
+			s.plain(c, tooLarge(), true)
+			return
+		}
 		if strings.EqualFold(head.Header.Get("Expect"), "100-continue") {
 			if _, err := io.WriteString(c.net, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
 				return
@@ -35,7 +39,7 @@ func (s *Server) serve(c *conn) {
 		if err != nil {
 			var large *http.MaxBytesError
 			if errors.As(err, &large) {
-				s.plain(c, &failure{status: 413, kind: "invalid_request_error", message: fmt.Sprintf("The request body is longer than %d bytes.", maxBody)}, true)
+				s.plain(c, tooLarge(), true)
 			}
 			return
 		}
@@ -52,6 +56,10 @@ func (s *Server) serve(c *conn) {
 			return
 		}
 	}
+}
+
+func tooLarge() *failure {
+	return &failure{status: 413, kind: "invalid_request_error", message: fmt.Sprintf("The request body is longer than %d bytes.", maxBody)}
 }
 
 func isNetError(err error) bool {

@@ -161,6 +161,10 @@ func (c *client) read() (a answer) {
 		}
 		a.header[strings.ToLower(name)] = value
 	}
+	if a.status == 100 {
+		a.end = "complete"
+		return a
+	}
 	note := func() {
 		a.marks = append(a.marks, mark{len(a.body), c.conn.total - c.in.Buffered() - before})
 	}

@@ -35,9 +35,9 @@ func (p *schedule) last() time.Duration {
 func plan(s *Scenario, n, boundary, index, uncached int, rng *rand.Rand) schedule {
 	ttft := time.Duration(s.TTFT)
 	if s.Prefill > 0 {
-		ttft += time.Duration(float64(uncached) / s.Prefill * float64(time.Second))
+		ttft += time.Duration(min(float64(uncached)/s.Prefill*float64(time.Second), maxDue))
 	}
-	slow := math.Pow(1+s.Drift, float64(index))
+	slow := min(math.Pow(1+s.Drift, float64(index)), maxSlowdown)
 	if index < s.Cold.Requests {
 		ttft += time.Duration(s.Cold.TTFT)
 		slow *= s.Cold.Slowdown
@@ -70,7 +70,7 @@ func plan(s *Scenario, n, boundary, index, uncached int, rng *rand.Rand) schedul
 				p.accepted += accepted
 			}
 			due += gap(s, done, size, rng) * decaySlowdown(s.Decay, float64(done)/float64(n)) * slow
-			due = min(due, maxDue)
+			due = max(float64(ttft), min(due, maxDue))
 		}
 		p.steps = append(p.steps, step{tokens: size, due: time.Duration(due)})
 		done += size
@@ -78,8 +78,11 @@ func plan(s *Scenario, n, boundary, index, uncached int, rng *rand.Rand) schedul
 	return p
 }
 
-// maxDue keeps a long drift from running out of the range of a duration.
-const maxDue = float64(1000 * 24 * time.Hour)
+// maxSlowdown and maxDue keep a long drift within the range of a duration.
+const (
+	maxSlowdown = 1e9
+	maxDue      = float64(1000 * 24 * time.Hour)
+)
 
 // gap is the time in nanoseconds before the chunk that starts with token at.
 func gap(s *Scenario, at, size int, rng *rand.Rand) float64 {

@@ -65,8 +65,10 @@ var vocabulary = sync.OnceValue(func() map[string][][]*token {
 	return all
 })
 
-// filler stands in where two tokens would merge into one.
-var filler = newToken(" so")
+// fillers stand in where two tokens would merge into one. Both keep apart from
+// whatever is before them; a word merges with no punctuation after it, and the
+// other way round.
+var fillers = []*token{newToken(" so"), newToken(" -")}
 
 // separators are what some readers wrongly take for the end of a line.
 var separators = []*token{newToken("\u2028"), newToken("\u0085"), newToken("\u2029")}
@@ -81,13 +83,14 @@ type words struct {
 // filler, so that the joined text still counts true.
 func (w *words) add(t *token) {
 	if n := len(w.tokens); n > 0 {
-		last := w.tokens[n-1].text
-		if tokenLength(last+t.text) != len(last) {
-			w.tokens[n-1] = filler
+		for i := 0; i < len(fillers) && merge(w.tokens[n-1], t); i++ {
+			w.tokens[n-1] = fillers[i]
 		}
 	}
 	w.tokens = append(w.tokens, t)
 }
+
+func merge(a, b *token) bool { return tokenLength(a.text+b.text) != len(a.text) }
 
 func (w *words) addText(text string) {
 	for _, piece := range Tokens(text) {
