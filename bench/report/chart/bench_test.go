@@ -27,6 +27,15 @@ func BenchmarkImage50000Scale2(b *testing.B) { benchmarkImage(b, zigzags(50000),
 func BenchmarkImageSixteen(b *testing.B)     { benchmarkImage(b, samples()["sixteen"], 2) }
 func BenchmarkImageBars(b *testing.B)        { benchmarkImage(b, samples()["bars"], 1) }
 
+// Fifty thousand points in no order of x, dashed.
+func BenchmarkImageScatter50000(b *testing.B) {
+	points := make([]Point, 50000)
+	for i := range points {
+		points[i] = Point{float64(i * 7919 % 50000), float64(i * 104729 % 1000)}
+	}
+	benchmarkImage(b, Lines{Lines: []Line{{Points: points, Style: Style{Dash: []float64{4, 2}}}}}, 3)
+}
+
 func BenchmarkPNG5000(b *testing.B) {
 	c := zigzags(5000)
 	for b.Loop() {

@@ -58,7 +58,8 @@ type Style struct {
 	Fill  bool       // tint the area down to zero, or to the axis where zero is not on it
 }
 
-// Line is one series of a Lines chart. Points are drawn in the order given.
+// Line is one series of a Lines chart. Points are drawn in the order given;
+// thousands that go back and forth in x are drawn in the order of x.
 type Line struct {
 	Name   string // beside the end of the line, or in the legend; may be empty
 	Points []Point
@@ -99,7 +100,7 @@ type Axis struct {
 	ZeroBased   bool // include zero even when the data do not
 	Min, Max    float64
 	Log         bool                 // logarithmic; values ≤ 0 are not drawn
-	Format      func(float64) string // of a tick; nil gives 1-2-5 ticks plain decimals
+	Format      func(float64) string // of a tick and of the number on a bar; nil gives plain decimals
 }
 
 // Lines is a chart of lines over a common x.

@@ -127,13 +127,21 @@ func TestWhatIsOutsideTheAxisIsNamed(t *testing.T) {
 	if r := record(t, c, 600, 300); !r.has("ITL, ms (5 outside)") {
 		t.Errorf("3 + 2 counts are lost without a word: %v", r.texts)
 	}
+	c = Histogram{Edges: []float64{0, 1}, Counts: []float64{5, 4, 3}}
+	if r := record(t, c, 600, 300); !r.has("7 outside") {
+		t.Errorf("4 + 3 counts without edges are lost without a word: %v", r.texts)
+	}
 }
 
 func TestCountsHaveWholeTicks(t *testing.T) {
 	c := Histogram{Edges: []float64{0, 1, 2}, Counts: []float64{1, 2}}
-	for _, l := range record(t, c, 600, 400).texts {
-		if l.body == "0.5" && l.box.right < 100 && l.box.top < 300 {
-			t.Errorf("half a count is on the axis: %v", l)
+	s := c.compose(600, 400, Light)
+	if len(s.y.ticks) < 3 {
+		t.Errorf("ticks are %v", s.y.ticks)
+	}
+	for _, tick := range s.y.ticks {
+		if tick.Value != math.Trunc(tick.Value) {
+			t.Errorf("%v is no count", tick.Value)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package chart
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // runs splits points where y is missing. Points without a finite x, and on a
 // logarithmic axis values that have no place on it, count as missing too.
@@ -193,12 +197,26 @@ func crossings(p, q Point, x, y *scale) []Point {
 // decimate thins a run to at most four points a pixel column: the first, the
 // lowest, the highest and the last of each, in their order, so that the
 // drawn line covers the same pixels (the M4 aggregation of Jugel et al.
-// 2014) and no spike or stall is lost. width is that of the plot in px.
+// 2014) and no spike or stall is lost. A run that goes back and forth in x so
+// often that this leaves too many is taken in the order of x. width is that
+// of the plot in px.
 func decimate(run []Point, x *scale, width float64) []Point {
-	if len(run) <= 4*int(width)+4 {
+	most := 4*int(width) + 8
+	if len(run) <= most {
 		return run
 	}
-	out := make([]Point, 0, 4*int(width)+4)
+	out := columns(run, x, width)
+	if len(out) > 2*most {
+		run = slices.Clone(run)
+		slices.SortStableFunc(run, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
+		out = columns(run, x, width)
+	}
+	return out
+}
+
+// columns does the thinning of decimate.
+func columns(run []Point, x *scale, width float64) []Point {
+	out := make([]Point, 0, 4*int(width)+8)
 	column := func(p Point) int { return int(math.Floor(x.fraction(p.X) * width)) }
 	for start := 0; start < len(run); {
 		c := column(run[start])

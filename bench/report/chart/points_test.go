@@ -88,11 +88,11 @@ func TestDecimateKeepsEveryColumnsExtremes(t *testing.T) {
 		run := stalled(seed, n, 40)
 		x := &scale{min: 0, max: 30}
 		out := decimate(run, x, width)
-		if len(out) > 4*int(width)+4 && len(out) != len(run) {
+		if len(out) > 4*int(width)+8 {
 			t.Fatalf("%d points for %g columns", len(out), width)
 		}
 		type range2 struct{ lo, hi float64 }
-		columns := func(points []Point) map[int]range2 {
+		extremes := func(points []Point) map[int]range2 {
 			m := map[int]range2{}
 			for _, p := range points {
 				c := int(math.Floor(x.fraction(p.X) * width))
@@ -104,7 +104,7 @@ func TestDecimateKeepsEveryColumnsExtremes(t *testing.T) {
 			}
 			return m
 		}
-		before, after := columns(run), columns(out)
+		before, after := extremes(run), extremes(out)
 		for c, r := range before {
 			if after[c] != r {
 				t.Fatalf("column %d was %v, is %v", c, r, after[c])
@@ -114,6 +114,29 @@ func TestDecimateKeepsEveryColumnsExtremes(t *testing.T) {
 			t.Fatal("the ends are not kept")
 		}
 	})
+}
+
+func TestALineThatGoesBackAndForthIsBoundedToo(t *testing.T) {
+	points := make([]Point, 50000)
+	for i := range points {
+		points[i] = Point{float64(i * 7919 % 50000), float64(i * 104729 % 1000)}
+	}
+	x := &scale{min: 0, max: 50000}
+	out := decimate(points, x, 500)
+	if len(out) > 4*501+8 {
+		t.Errorf("%d points for 500 columns", len(out))
+	}
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, p := range out {
+		lo, hi = math.Min(lo, p.Y), math.Max(hi, p.Y)
+	}
+	if lo != 0 || hi != 999 {
+		t.Errorf("drawn from %g to %g", lo, hi)
+	}
+	few := []Point{{3, 1}, {1, 2}, {2, 0}}
+	if got := decimate(few, x, 500); !slices.Equal(got, few) {
+		t.Errorf("a short path is reordered: %v", got)
+	}
 }
 
 func TestASpikeAndAStallSurviveFiftyThousandPoints(t *testing.T) {

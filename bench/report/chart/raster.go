@@ -157,8 +157,12 @@ func distinct(line []vec) []vec {
 	return kept
 }
 
-// dashed cuts a line into its dashes. A pattern that does not advance leaves
-// the line whole.
+// maxDashes is the largest number of dashes that a line is cut into. A line
+// that would have more fills its part of the picture anyway.
+const maxDashes = 20000
+
+// dashed cuts a line into its dashes. A pattern that does not advance, or too
+// often, leaves the line whole.
 func dashed(line []vec, pattern []float64) [][]vec {
 	total := 0.0
 	for _, d := range pattern {
@@ -167,7 +171,11 @@ func dashed(line []vec, pattern []float64) [][]vec {
 		}
 		total += d
 	}
-	if total < 0.5 || len(line) < 2 {
+	way := 0.0
+	for i := 1; i < len(line); i++ {
+		way += math.Hypot(line[i].x-line[i-1].x, line[i].y-line[i-1].y)
+	}
+	if total < 0.5 || len(line) < 2 || way/total*float64(len(pattern)) > maxDashes {
 		return [][]vec{line}
 	}
 	var pieces [][]vec
@@ -240,11 +248,7 @@ func (r *raster) join(at, m, n vec, half float64) {
 			sin, cos := math.Sincos(from + turn*float64(i)/float64(steps))
 			next = vec{at.x + side*half*cos, at.y + side*half*sin}
 		}
-		if turn > 0 {
-			r.polygon(at, last, next)
-		} else {
-			r.polygon(at, next, last)
-		}
+		r.polygon(at, last, next)
 		last = next
 	}
 }

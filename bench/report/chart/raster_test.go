@@ -51,7 +51,8 @@ func TestStrokesCoverTheirArea(t *testing.T) {
 		{"one point", one(vec{10, 20}), stroke{black, 2, nil}, 1, 0},
 		{"repeated points", one(vec{10, 20}, vec{10, 20}, vec{50, 20}, vec{50, 20}), stroke{black, 2, nil}, 1, 80},
 		{"there and back", one(vec{10, 20}, vec{50, 20}, vec{10, 20}), stroke{black, 2, nil}, 1, 80 + math.Pi/2},
-		{"a bend is round outside", one(vec{10, 80}, vec{50, 80}, vec{50, 40}), stroke{black, 20, nil}, 1, 2*40*20 - 100 + math.Pi*100/4},
+		{"a right bend is round outside", one(vec{10, 20}, vec{50, 20}, vec{50, 60}), stroke{black, 20, nil}, 1, 2*40*20 - 100 + math.Pi*100/4},
+		{"a left bend is round outside", one(vec{10, 80}, vec{50, 80}, vec{50, 40}), stroke{black, 20, nil}, 1, 2*40*20 - 100 + math.Pi*100/4},
 	} {
 		r := canvas(100, c.scale)
 		r.stroke(c.shape, c.s)
@@ -67,6 +68,20 @@ func TestOverlapsOfAStrokeNeverCancel(t *testing.T) {
 	r.stroke(one(vec{10, 50}, vec{90, 50}, vec{90, 90}, vec{50, 90}, vec{50, 10}), stroke{black, 6, nil})
 	if c := r.img.RGBAAt(50, 50); c.R != 0 {
 		t.Errorf("the crossing is %v", c)
+	}
+}
+
+func TestAnythingOverABendStaysDark(t *testing.T) {
+	for name, bend := range map[string][]vec{
+		"right": {{10, 20}, {50, 20}, {50, 60}}, "left": {{50, 60}, {50, 20}, {10, 20}},
+	} {
+		for _, over := range [][]vec{{{52, 2}, {52, 40}}, {{52, 40}, {52, 2}}} {
+			r := canvas(100, 1)
+			r.stroke([]subpath{{points: bend}, {points: over}}, stroke{black, 20, nil})
+			if c := r.img.RGBAAt(54, 15); c.R != 0 {
+				t.Errorf("the outside of a %s bend under another line is %v", name, c)
+			}
+		}
 	}
 }
 
