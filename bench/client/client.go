@@ -69,7 +69,6 @@ type Client struct {
 	web    *http.Transport // what is not measured, and what needs a proxy or HTTP/2
 	header []byte          // header lines of every request but those of the request itself
 	fields http.Header     // the same, for net/http
-	keeper *stampKeeper
 	tokens atomic.Pointer[tokenizer]
 
 	readers  atomic.Int64
@@ -114,7 +113,7 @@ func New(o Options) (*Client, error) {
 	c.watch = newWatch(o.Clock)
 	c.web = c.newTransport()
 	if c.measuresItself() && o.Stamps != "user" {
-		c.keeper = keepStamping()
+		switchOn()
 	}
 	return c, nil
 }
@@ -130,7 +129,6 @@ func (c *Client) BaseURL() string { return c.base.String() }
 func (c *Client) Close() {
 	c.pool.close()
 	c.web.CloseIdleConnections()
-	c.keeper.release()
 }
 
 // Readers is the number of goroutines that receive for a stream just now.

@@ -249,7 +249,7 @@ func check(t testing.TB, l *log, r *bench.Request, res Result, began, ended time
 		if res.End.Stamp == bench.KernelStamp {
 			at = c.Kernel
 		}
-		if at < last || c.User < c.Kernel-stepBound || c.Read < read || c.Text == "" || c.Request != r.Number || c.User > ended {
+		if at < last || c.Kernel > c.User+stepBound || c.Read < read || c.Text == "" || c.Request != r.Number || c.User > ended {
 			t.Errorf("chunk %+v does not follow %v", c, last)
 		}
 		last, read = at, c.Read

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -161,23 +162,34 @@ func (s *socket) stale() bool {
 	return stale
 }
 
-// A stampKeeper holds a socket that asks for stamps. The kernel stamps packets only while some socket
-// wants it, and switches that on a moment after the first one asked: with the keeper it is on before
-// the first answer comes.
-type stampKeeper struct{ fd int }
-
-func keepStamping() *stampKeeper {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+// switchOn makes the kernel stamp packets. It does so only while some socket wants it, and begins a
+// moment after the first one asked, too late for a first answer. A socket of ours therefore asks for as
+// long as the process lives, and sends itself datagrams until one has a stamp; where that never happens
+// there are none, which every request then finds out for itself.
+var switchOn = sync.OnceFunc(func() {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil
+		return
 	}
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, stamping)
-	return &stampKeeper{fd}
-}
-
-func (k *stampKeeper) release() {
-	if k != nil && k.fd >= 0 {
-		_ = unix.Close(k.fd)
-		k.fd = -1
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, stamping) != nil {
+		_ = unix.Close(fd)
+		return
 	}
-}
+	if unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) != nil {
+		return
+	}
+	self, err := unix.Getsockname(fd)
+	if err != nil {
+		return
+	}
+	for range 100 {
+		_ = unix.Sendto(fd, []byte{0}, 0, self)
+		var b [1]byte
+		oob := make([]byte, 96)
+		_, n, _, _, err := unix.Recvmsg(fd, b[:], oob, 0)
+		if err == nil && kernelStamp(oob[:n]) != 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+})

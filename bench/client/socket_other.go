@@ -21,8 +21,5 @@ func (s *socket) follow(q *queue) error { return followThrough(s, s, q) }
 // stale cannot be told here without reading; the reader finds out.
 func (s *socket) stale() bool { return false }
 
-type stampKeeper struct{}
-
-func keepStamping() *stampKeeper { return nil }
-
-func (k *stampKeeper) release() {}
+// switchOn has nothing to do.
+func switchOn() {}
