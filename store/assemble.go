@@ -11,8 +11,10 @@ import (
 const (
 	maxChunks = 1 << 25 // five hours of 1,800 tokens/s
 	maxEvents = 1 << 24
-	maxText   = 1 << 30 // bytes of all texts
 )
+
+// maxText bounds the bytes of all texts of a session. Tests set it.
+var maxText = 1 << 30
 
 // A check sees every event that comes from a file or the database before it is used.
 type check struct {

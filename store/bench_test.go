@@ -63,26 +63,6 @@ func cpu() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// record writes a whole session.
-func record(tb testing.TB, s *Store, id string, shape sample.Shape) {
-	r, err := s.Record(sample.Header(id))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	n := 0
-	shape.Events(func(e bench.Event) {
-		r.Append(e)
-		if n++; n%1600 == 0 {
-			if err := r.Flush(); err != nil {
-				tb.Fatal(err)
-			}
-		}
-	})
-	if err := r.Close(); err != nil {
-		tb.Fatal(err)
-	}
-}
-
 // BenchmarkSession reads a session of a million chunks; run it with -cpu 1 for one core.
 func BenchmarkSession(b *testing.B) {
 	s, err := Open(b.TempDir(), Options{})

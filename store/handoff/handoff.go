@@ -48,9 +48,11 @@ const (
 	maxTogether = 8       // connections
 
 	dialTimeout  = time.Second
-	lineTimeout  = 5 * time.Second  // for a message to come whole
 	replyTimeout = 60 * time.Second // for the work it asks for: a large session is imported in seconds
 )
+
+// lineTimeout is how long a message may take to come whole, and a reply to be taken. Tests set it.
+var lineTimeout = 5 * time.Second
 
 // envelope is what travels.
 type envelope struct {
