@@ -47,12 +47,12 @@ func bucketOf(t, step time.Duration) int {
 	return int(gridUp(t, step)/step) - 1
 }
 
-// windowOf is the window w of the options.
+// window is w of the options: 1 s by default, an hour at most.
 func (o Options) window() time.Duration {
-	if o.Window <= 0 || !known(o.Window) {
+	if o.Window <= 0 {
 		return window
 	}
-	return o.Window
+	return min(o.Window, time.Hour)
 }
 
 // stampOf chooses the clock of a request's chunk times: the kernel's where every chunk has its

@@ -118,7 +118,6 @@ func (h hostile) Prefixes(parts []string) []int {
 	return out
 }
 
-// Whatever the events are, Compute and Live come to an end with numbers that can be shown.
 func FuzzCompute(f *testing.F) {
 	f.Add([]byte("\x01\x01\x01\x00\x02\x02\x01\x05\x07\x08abcdefghijklmnopqrstuvwxyz"))
 	f.Add([]byte{})
@@ -132,55 +131,72 @@ func FuzzCompute(f *testing.F) {
 		f.Add(seed[len(seed)-n:])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) > 1<<14 {
-			return
-		}
-		r := &reader{b}
-		s := &bench.Session{}
-		l := NewLive(Options{Window: time.Duration(r.byte()) * 50 * ms})
-		o := Options{Window: r.time()}
-		if r.byte()%4 == 0 {
-			o.Tokens = hostile{&reader{[]byte("a handful of counts")}}
-		}
-		for i := 0; len(r.b) > 0 && i < 400; i++ {
-			e := r.event()
-			s.Append(e)
-			l.Append(e)
-			if i%16 == 0 {
-				l.Snapshot(r.time())
-			}
-		}
-		l.Snapshot(r.time())
-		run := Compute(s, o)
-		As("vllm", run)
-		As("aiperf", run)
-		As("guidellm", run)
-		if run.Good > run.OK || run.OK > run.Attempted {
-			t.Fatalf("good %d, ok %d, attempted %d", run.Good, run.OK, run.Attempted)
-		}
-		for i := range run.Requests {
-			q := &run.Requests[i]
-			for name, v := range map[string]Num{"TTFT": q.TTFT, "TTFO": q.TTFO, "E2E": q.E2E, "ITL": q.ITL, "TPOT": q.TPOT, "rate": q.Rate,
-				"peak": q.Peak, "max gap": q.MaxGap, "prefill": q.Prefill, "rolling": q.Rolling.Min, "acceptance": q.Acceptance} {
-				if v < 0 || math.IsInf(float64(v), 0) {
-					t.Fatalf("request %d: %s = %v", i, name, v)
-				}
-			}
-			if q.N < 0 || q.CacheHit > 1 || q.Acceptance > 1 || q.ShortGaps > 1 || float64(q.Peak) < float64(q.Rate)*(1-1e-9) {
-				t.Fatalf("request %d: %+v", i, q)
-			}
-		}
-		for _, d := range dists(run) {
-			last := Num(math.Inf(-1))
-			for _, q := range d.Quantiles {
-				if q.Value < last || d.N > 0 && !q.Value.Ok() {
-					t.Fatalf("%s: %+v", d.Metric, d.Quantiles)
-				}
-				last = q.Value
-			}
-			HistogramOf(d.Values, d.Weights, 0, 0)
+		if len(b) <= 1<<14 {
+			survive(t, b)
 		}
 	})
+}
+
+// Sessions made of bytes at random, which a fuzzer takes long to find.
+func TestHostile(t *testing.T) {
+	x := source(99)
+	for range 80 {
+		b := make([]byte, 512+x.next()%6000)
+		for i := range b {
+			b[i] = byte(x.next() >> 32)
+		}
+		survive(t, b)
+	}
+}
+
+// survive computes a session of events made of bytes. Whatever they are, Compute and Live come to an
+// end with numbers that can be shown.
+func survive(t *testing.T, b []byte) {
+	r := &reader{b}
+	s := &bench.Session{}
+	l := NewLive(Options{Window: time.Duration(r.byte()) * 50 * ms})
+	o := Options{Window: r.time()}
+	if r.byte()%4 == 0 {
+		o.Tokens = hostile{&reader{[]byte("a handful of counts")}}
+	}
+	for i := 0; len(r.b) > 0 && i < 400; i++ {
+		e := r.event()
+		s.Append(e)
+		l.Append(e)
+		if i%16 == 0 {
+			l.Snapshot(r.time())
+		}
+	}
+	l.Snapshot(r.time())
+	run := Compute(s, o)
+	As("vllm", run)
+	As("aiperf", run)
+	As("guidellm", run)
+	if run.Good > run.OK || run.OK > run.Attempted {
+		t.Fatalf("good %d, ok %d, attempted %d", run.Good, run.OK, run.Attempted)
+	}
+	for i := range run.Requests {
+		q := &run.Requests[i]
+		for name, v := range map[string]Num{"TTFT": q.TTFT, "TTFO": q.TTFO, "E2E": q.E2E, "ITL": q.ITL, "TPOT": q.TPOT, "rate": q.Rate,
+			"peak": q.Peak, "max gap": q.MaxGap, "prefill": q.Prefill, "rolling": q.Rolling.Min, "acceptance": q.Acceptance} {
+			if v < 0 || math.IsInf(float64(v), 0) {
+				t.Fatalf("request %d: %s = %v", i, name, v)
+			}
+		}
+		if q.N < 0 || q.CacheHit > 1 || q.Acceptance > 1 || q.ShortGaps > 1 || float64(q.Peak) < float64(q.Rate)*(1-1e-9) {
+			t.Fatalf("request %d: %+v", i, q)
+		}
+	}
+	for _, d := range dists(run) {
+		last := Num(math.Inf(-1))
+		for _, q := range d.Quantiles {
+			if q.Value < last || d.N > 0 && !q.Value.Ok() {
+				t.Fatalf("%s: %+v", d.Metric, d.Quantiles)
+			}
+			last = q.Value
+		}
+		HistogramOf(d.Values, d.Weights, 0, 0)
+	}
 }
 
 func FuzzHistogram(f *testing.F) {

@@ -14,17 +14,20 @@ import (
 type line struct {
 	step   time.Duration
 	cells  int // of the window
+	most   int // cells at most
 	base   int // number of the first cell of tokens
 	floor  int // cells below it were trimmed
 	tokens []int64
 }
 
-// mostCells bounds a line: 29 hours of 100 ms. What lies further apart is left out of lines, and
-// only of them.
+// mostCells bounds a line: 29 hours of 100 ms. A longer one has a coarser grid. A running line can
+// have a quarter of that behind what is settled (see liveLine); what comes later is left out of it.
 const mostCells = 1 << 20
 
-func newLine(w time.Duration) *line {
-	return &line{step: tick, cells: int(min(max(1, (w+tick/2)/tick), mostCells)), floor: math.MinInt}
+// newLine is a line with a grid that is fine enough to hold a length of time in most cells.
+func newLine(w, length time.Duration, most int) *line {
+	step := tick * (1 + length/tick/time.Duration(most))
+	return &line{step: step, cells: int(max(1, (w+step/2)/step)), most: most, floor: math.MinInt}
 }
 
 // add counts tokens that arrived at a time. A negative number takes them back.
@@ -40,13 +43,13 @@ func (l *line) add(at time.Duration, tokens int) {
 		l.base = k
 	}
 	if k < l.base {
-		if l.base-k+len(l.tokens) > mostCells {
+		if l.base-k+len(l.tokens) > l.most {
 			return
 		}
 		l.tokens = append(make([]int64, l.base-k, l.base-k+len(l.tokens)), l.tokens...)
 		l.base = k
 	}
-	if k-l.base >= mostCells {
+	if k-l.base >= l.most {
 		return
 	}
 	for k-l.base >= len(l.tokens) {
@@ -103,7 +106,10 @@ func (s *sweep) walk(l *line, ps periods, until int, emit func(p RollingSample, 
 		s.cell = max(bucketOf(ps[0].from, l.step), l.base-l.cells)
 		s.begun = s.cell <= until
 	}
-	until = min(until, l.base+mostCells)
+	until = min(until, l.base+l.most)
+	if l.base-s.cell > l.most {
+		s.cell, s.tokens = l.base-l.cells, 0
+	}
 	for ; s.cell <= until; s.cell++ {
 		s.tokens += l.at(s.cell) - l.at(s.cell-l.cells)
 		end := time.Duration(s.cell+1) * l.step

@@ -72,7 +72,7 @@ func (r *Request) Fails() bool { return r.Finished() && r.Status != bench.OK }
 // Options are the choices that change what is computed; the zero value is the default of
 // docs/definitions.md.
 type Options struct {
-	Window time.Duration      // w of the rolling rate; 0 = 1 s
+	Window time.Duration      // w of the rolling rate; 0 = 1 s; an hour at most
 	Tokens bench.TokenCounter // the model's own tokenizer; nil = none
 }
 

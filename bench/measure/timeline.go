@@ -16,7 +16,16 @@ const TimelinePoints = 2000
 // together.
 func (c *computation) timeline() []Rates {
 	byWorker := map[int]*streams{}
-	all := newStreams(c.options)
+	first, last := farthest, -farthest
+	for i := range c.run.Requests {
+		if p, ok := c.run.Requests[i].decoding(); ok {
+			first, last = min(first, p.from), max(last, p.to)
+		}
+	}
+	streamsOf := func() *streams {
+		return &streams{line: newLine(c.options.window(), max(0, last-first), mostCells)}
+	}
+	all := streamsOf()
 	for i := range c.run.Requests {
 		r := &c.run.Requests[i]
 		p, ok := r.decoding()
@@ -25,7 +34,7 @@ func (c *computation) timeline() []Rates {
 		}
 		w := byWorker[r.Worker]
 		if w == nil {
-			w = newStreams(c.options)
+			w = streamsOf()
 			byWorker[r.Worker] = w
 		}
 		w.add(r, p)
@@ -51,8 +60,6 @@ type streams struct {
 	line    *line
 	periods periods
 }
-
-func newStreams(o Options) *streams { return &streams{line: newLine(o.window())} }
 
 func (s *streams) add(r *Request, p period) {
 	s.periods.add(p)

@@ -31,7 +31,7 @@ type track struct {
 }
 
 func newLiveLine(w time.Duration, points int, rates bool) *liveLine {
-	l := &liveLine{line: newLine(w), until: -farthest}
+	l := &liveLine{line: newLine(w, 0, mostCells/4), until: -farthest}
 	l.frozen.thin = newThinner(points)
 	l.ahead.thin = newThinner(points)
 	if rates {
@@ -61,12 +61,17 @@ func (t *track) walk(l *line, ps periods, until int) {
 // finish takes the decoding of a request that has ended.
 func (l *liveLine) finish(p period) {
 	l.dirty = true
-	if p.from <= l.until { // too late for what is frozen
-		p.from, p.open = l.until, 0
-	}
-	if p.to >= p.from {
+	if p = l.later(p); p.to >= p.from {
 		l.finished.add(p)
 	}
+}
+
+// later cuts off what of a period lies before the end of what is frozen: it comes too late for that.
+func (l *liveLine) later(p period) period {
+	if p.from <= l.until {
+		p.from, p.open = l.until+1, 0
+	}
+	return p
 }
 
 // advance brings frozen up to the time before which every request has ended, and forgets what it
@@ -111,7 +116,7 @@ func (l *liveLine) snapshot(t *track, running []period, settled, newest, now tim
 	ps := append(make(periods, 0, len(l.finished)+len(running)), l.finished...)
 	for _, p := range running {
 		p.to = farthest
-		ps.add(p)
+		ps.add(l.later(p))
 	}
 	l.ahead.walk(l.line, ps, bucketOf(newest-lag, l.line.step)-1)
 	t.copyFrom(&l.ahead)
