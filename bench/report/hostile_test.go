@@ -39,7 +39,7 @@ func eventsFrom(data []byte) *bench.Session {
 			return time.Duration(binary.LittleEndian.Uint64(w[:]))
 		}
 	}
-	real_ := func() float64 {
+	number := func() float64 {
 		switch b := next(); {
 		case b < 6:
 			return []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, -1, 1e300}[b]
@@ -59,8 +59,8 @@ func eventsFrom(data []byte) *bench.Session {
 		case 0:
 			s.Append(&bench.Header{ID: text(), Title: text(), Suite: json.RawMessage(text()), Anchor: time.Unix(0, int64(when())), Drawing: text(),
 				Endpoint:    bench.Endpoint{URL: text(), Model: text(), BuiltIn: next()%2 == 0},
-				Plan:        bench.Plan{Workers: small(), Repeat: small(), Rate: real_(), SLO: []bench.SLO{{Metric: text(), Quantile: real_(), Bound: real_()}, {Metric: "ttft", Quantile: 0.9, Bound: real_()}}},
-				Environment: bench.Environment{CPU: text(), MemoryGB: real_(), Extra: map[string]string{text(): text()}}})
+				Plan:        bench.Plan{Workers: small(), Repeat: small(), Rate: number(), SLO: []bench.SLO{{Metric: text(), Quantile: number(), Bound: number()}, {Metric: "ttft", Quantile: 0.9, Bound: number()}}},
+				Environment: bench.Environment{CPU: text(), MemoryGB: number(), Extra: map[string]string{text(): text()}}})
 		case 1:
 			s.Append(&bench.Step{Number: small(), Index: small(), Repetition: small(), Section: text(), Title: text(), Workers: small(), Warmup: next()%2 == 0, Released: when(), PP: small(), Depth: small()})
 		case 2:
@@ -79,7 +79,7 @@ func eventsFrom(data []byte) *bench.Session {
 			if next()%2 == 0 {
 				e.Status = bench.OK
 				e.Usage = &bench.Usage{Prompt: small(), Completion: small(), Reasoning: small(), Cached: small(), Accepted: small(), Rejected: small()}
-				e.Timings = &bench.Timings{PromptN: small(), PromptMS: real_(), PredictedMS: real_(), DraftN: small()}
+				e.Timings = &bench.Timings{PromptN: small(), PromptMS: number(), PredictedMS: number(), DraftN: small()}
 			}
 			s.Append(e)
 		case 7:

@@ -11,7 +11,7 @@ import (
 func (b *builder) latency() Section {
 	r := b.run
 	s := Section{ID: "latency", Title: "Latency"}
-	median_ := func(id, label string, d *measure.Dist, q float64, qName string) Tile {
+	mid := func(id, label string, d *measure.Dist, q float64, qName string) Tile {
 		x := b.dist(id)
 		return tile(x.metric, label, median(d), x.source, joinNotes("median", spread(x.metric, d, q, qName)))
 	}
@@ -20,14 +20,14 @@ func (b *builder) latency() Section {
 		longest = r.MaxGap.Max
 	}
 	s.Tiles = []Tile{
-		median_("ttft", "Time to first token", &r.TTFT, 0.95, "p95"),
-		median_("ttfo", "Time to first output", &r.TTFO, 0.95, "p95"),
-		median_("ttst", "First to second chunk", &r.TTST, 0.95, "p95"),
-		median_("e2e", "End to end", &r.E2E, 0.95, "p95"),
-		median_("icl", "Gap between chunks", &r.ICL, 0.99, "p99"),
-		median_("tpot", "Time per output token", &r.TPOT, 0.95, "p95"),
+		mid("ttft", "Time to first token", &r.TTFT, 0.95, "p95"),
+		mid("ttfo", "Time to first output", &r.TTFO, 0.95, "p95"),
+		mid("ttst", "First to second chunk", &r.TTST, 0.95, "p95"),
+		mid("e2e", "End to end", &r.E2E, 0.95, "p95"),
+		mid("icl", "Gap between chunks", &r.ICL, 0.99, "p99"),
+		mid("tpot", "Time per output token", &r.TPOT, 0.95, "p95"),
 		tile(b.dist("max_gap").metric, "Longest gap", longest, measure.Clock, "never smoothed away"),
-		median_("ttfb", "Time to first byte", &r.TTFB, 0.95, "p95"),
+		mid("ttfb", "Time to first byte", &r.TTFB, 0.95, "p95"),
 	}
 	var rows []dist
 	for _, x := range b.dists() {
@@ -63,13 +63,13 @@ func (b *builder) gapHistogram() (NamedChart, bool) {
 		return NamedChart{}, false
 	}
 	p99 := values[min(len(values)-1, int(0.99*float64(len(values))))]
-	cap_ := 1.5 * p99
-	if last := values[len(values)-1]; cap_ <= 0 || last <= cap_ {
-		cap_ = last
+	limit := 1.5 * p99
+	if last := values[len(values)-1]; limit <= 0 || last <= limit {
+		limit = last
 	}
-	h := measure.HistogramOf(values, nil, 0, cap_)
+	h := measure.HistogramOf(values, nil, 0, limit)
 	scale, unit := timeScale(float64(median(&b.run.ICL)))
-	if unit == "s" && cap_ < 10 {
+	if unit == "s" && limit < 10 {
 		scale, unit = 1e3, "ms"
 	}
 	edges := make([]float64, len(h.Edges))

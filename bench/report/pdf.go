@@ -235,14 +235,7 @@ func (d *document) facts(fs []Fact) {
 
 // section draws one section: heading, text, tiles, charts, tables.
 func (d *document) section(s *Section) {
-	need := 30.0
-	if len(s.Charts) > 0 {
-		need = 90
-	}
-	if len(s.Tiles) > 0 {
-		need = 50
-	}
-	d.room(need)
+	d.room(d.least(s))
 	d.pdf.Bookmark(chart.Printable(s.Title), 0, d.y)
 	d.heading(s.Title)
 	d.paragraphs(s.Text)
@@ -252,6 +245,24 @@ func (d *document) section(s *Section) {
 		d.table(&s.Tables[i])
 	}
 	d.y += 3
+}
+
+// least is the height that a section must have on a page to begin there: its heading never stands
+// alone, nor with nothing but its text.
+func (d *document) least(s *Section) float64 {
+	h := 12.0
+	for _, p := range strings.Split(s.Text, "\n\n") {
+		h += 4.2*float64(len(d.wrap(p, "text", "", sizeLabel+0.5, bodyWidth, 60))) + 1.6
+	}
+	switch {
+	case len(s.Tiles) > 0:
+		h += 20
+	case len(s.Charts) > 0:
+		h += 75
+	case len(s.Tables) > 0:
+		h += 30
+	}
+	return min(h, 120)
 }
 
 func (d *document) heading(title string) {

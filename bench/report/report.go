@@ -69,16 +69,16 @@ type builder struct {
 
 	window time.Duration // of the rolling rate
 
-	measured []*measure.Request       // in order of number, warm-up left out
-	steps_   map[int]*bench.Step      // by Step.Number
-	byNumber map[int]*measure.Request // by Request.Number
-	began    time.Duration            // first t0 of the session, warm-up included
-	ended    time.Duration            // last moment that anything is known of
-	zeroGaps int
-	gaps     int
-	stamps   map[bench.StampKind]int
-	sources  map[measure.Source]int
-	unended  int // requests without an End
+	measured     []*measure.Request       // in order of number, warm-up left out
+	stepByNumber map[int]*bench.Step      // by Step.Number
+	byNumber     map[int]*measure.Request // by Request.Number
+	began        time.Duration            // first t0 of the session, warm-up included
+	ended        time.Duration            // last moment that anything is known of
+	zeroGaps     int
+	gaps         int
+	stamps       map[bench.StampKind]int
+	sources      map[measure.Source]int
+	unended      int // requests without an End
 }
 
 // complete leaves out what a damaged log can have: members that are nil, exchanges without a request.
@@ -108,9 +108,9 @@ func only[T any](all []T, pass func(T) bool) []T {
 
 // exchanges gathers what several parts need, in one pass.
 func (b *builder) exchanges() {
-	b.steps_ = map[int]*bench.Step{}
+	b.stepByNumber = map[int]*bench.Step{}
 	for _, st := range b.s.Steps {
-		b.steps_[st.Number] = st
+		b.stepByNumber[st.Number] = st
 		b.ended = max(b.ended, st.Released)
 	}
 	b.byNumber = map[int]*measure.Request{}

@@ -102,7 +102,7 @@ func (b *builder) turns() Section {
 func (b *builder) turn(q *measure.Request) []Cell {
 	step := Dash
 	repetition := text(Dash)
-	if st := b.steps_[q.Step]; st != nil {
+	if st := b.stepByNumber[q.Step]; st != nil {
 		step = fmt.Sprintf("%d %s", st.Index+1, shortName(st))
 		repetition = count(st.Repetition + 1)
 	}

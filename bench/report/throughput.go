@@ -15,14 +15,14 @@ func (b *builder) throughput() Section {
 	r := b.run
 	s := Section{ID: "throughput", Title: "Throughput"}
 	rate, peak := b.dist("rate"), b.dist("peak")
-	whole_, steady := b.scalar("output_rate"), b.scalar("output_rate_steady")
+	all, steady := b.scalar("output_rate"), b.scalar("output_rate_steady")
 	most := r.Peak.Max
 	if r.Peak.N == 0 {
 		most = measure.Missing
 	}
 	s.Tiles = []Tile{
 		tile(rate.metric, "Decode rate", median(&r.Rate), r.Source, joinNotes("median of requests", spreadLow(rate.metric, &r.Rate))),
-		tileOf(whole_, spanNote(r.Whole)),
+		tileOf(all, spanNote(r.Whole)),
 		tileOf(steady, spanNote(r.Steady)),
 		tile(peak.metric, "Peak rate", most, r.Source, "highest over windows of one request"),
 		tileOf(b.scalar("rolling_median"), b.rollingNote()),
@@ -68,8 +68,8 @@ func (b *builder) rollingNote() string {
 		return "no request was long enough"
 	}
 	lo, _ := FormatNum(m, b.run.Rolling.Min)
-	hi, unit := FormatNum(m, b.run.Rolling.Max)
-	return fmt.Sprintf("%s to %s %s over windows of %s", lo, hi, unit, b.windowWords())
+	hi, _ := FormatNum(m, b.run.Rolling.Max)
+	return fmt.Sprintf("%s to %s, windows of %s", lo, hi, b.windowWords())
 }
 
 // repetitions shows the means of each repetition, and the interval between them.

@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"velo/bench"
 	"velo/bench/measure"
@@ -124,7 +126,13 @@ func (b *builder) notes() (Table, bool) {
 			t.Note = "later notes are in the JSON"
 			break
 		}
-		t.Rows = append(t.Rows, []Cell{number(measure.Num(seconds(n.At-b.began)), 1, ""), text(oneLine(n.Text, 300))})
+		t.Rows = append(t.Rows, []Cell{noteTime(max(0, n.At-b.began)), text(oneLine(n.Text, 300))})
 	}
 	return t, len(t.Rows) > 0
+}
+
+// noteTime is when a note was written, to a tenth of a second; what came before the first request
+// is at 0.
+func noteTime(at time.Duration) Cell {
+	return Cell{Text: strconv.FormatFloat(at.Seconds(), 'f', 1, 64), Raw: measure.Num(at.Seconds())}
 }
