@@ -28,11 +28,13 @@ type endpoint struct {
 	answer func(w http.ResponseWriter, r *http.Request, n int, q asked) bool
 	// tokenizer offers /tokenize.
 	tokenizer bool
+	breaks    int // after so many texts the tokenizer fails; 0: never
 	noUsage   bool
 	count     func(text string) int // tokens; nil: as the scripted endpoint's
 
 	mu       sync.Mutex
 	asked    []asked
+	counted  int
 	inFlight int
 	peak     int
 }
@@ -88,6 +90,14 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/tokenize") && e.tokenizer {
 		var q struct{ Prompt string }
 		_ = json.Unmarshal(body, &q)
+		e.mu.Lock()
+		e.counted++
+		broken := e.breaks > 0 && e.counted > e.breaks
+		e.mu.Unlock()
+		if broken {
+			http.Error(w, `{"error":"busy"}`, http.StatusTooManyRequests)
+			return
+		}
 		fmt.Fprintf(w, `{"count":%d}`, e.tokens(q.Prompt))
 		return
 	}

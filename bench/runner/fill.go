@@ -44,10 +44,28 @@ type ruler struct {
 	template int     // tokens that the server adds to a lone message
 }
 
-// fill makes the user message of a context or bench step. Alone in its request it gets as many tokens as
+// estimator is a ruler that counts pieces, at so many tokens each.
+func estimator(perPiece float64) ruler {
+	return ruler{source: byEstimate, calls: 16, perToken: proseBytes, count: func(_ context.Context, text string) (int, error) {
+		return int(float64(pieces(text))*perPiece + 0.5), nil
+	}}
+}
+
+// fill makes the user message of a context or bench step, and says how its length is known. A server that
+// stops counting in the middle of a run does not end it: the rest is estimated by what it counted before.
+func (r *run) fill(ctx context.Context, st stage, p place, alone bool) (text string, salted bool, source string, err error) {
+	text, salted, err = r.cut(ctx, &r.rules.ruler, st, p, alone)
+	if err == nil || ctx.Err() != nil {
+		return text, salted, r.rules.source, err
+	}
+	r.note("Some prompt lengths are an estimate: %v.", err)
+	text, salted, err = r.cut(ctx, &r.rules.fallback, st, p, alone)
+	return text, salted, r.rules.fallback.source, err
+}
+
+// cut makes the text of a fill. Alone in its request it gets as many tokens as
 // bring the prompt, as the server counts it with its template, to the length asked for.
-func (r *run) fill(ctx context.Context, st stage, p place, alone bool) (text string, salted bool, err error) {
-	l := &r.rules.ruler
+func (r *run) cut(ctx context.Context, l *ruler, st stage, p place, alone bool) (text string, salted bool, err error) {
 	tokens, depth := st.Fill(), st.Depth
 	tail := ""
 	switch {

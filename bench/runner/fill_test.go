@@ -112,6 +112,47 @@ func TestFillInAConversation(t *testing.T) {
 	}
 }
 
+// A server that counts for a while and then no more does not end the run.
+func TestCountingThatBreaksDown(t *testing.T) {
+	e := newEndpoint(t)
+	e.count, e.breaks = subwords, 8
+	o, l := options(t, e.URL, suite.Step{Type: suite.Bench, PP: 1000, TG: 2}, suite.Step{Type: suite.Bench, PP: 2000, TG: 2})
+	o.Workers = 2
+	if out := mustRun(t, o); out.OK != 4 {
+		t.Fatalf("%+v", out)
+	}
+	if !strings.Contains(l.notes(), "Some prompt lengths are an estimate: cannot count the tokens of a prompt: ") || strings.Count(l.notes(), "Some prompt") != 1 {
+		t.Errorf("notes: %s", l.notes())
+	}
+	all := e.ordered()
+	for i, x := range l.session().Exchanges[2:] {
+		have := sim.ReplyTokens + sim.MessageTokens + e.tokens(all[i+2].text(0))
+		if x.Request.Fill != "estimate" || have < 1840 || have > 2160 {
+			t.Errorf("a prompt of %d tokens by %q", have, x.Request.Fill)
+		}
+	}
+}
+
+// A tokenizer that is another model's is found out by the server's own count.
+func TestForeignTokenizer(t *testing.T) {
+	e := newEndpoint(t)
+	e.tokenizer, e.count = false, subwords
+	o, l := options(t, e.URL, suite.Step{Type: suite.Bench, PP: 1000, TG: 2})
+	o.Tokens = twice{}
+	mustRun(t, o)
+	if !strings.Contains(l.notes(), "it is not the model's, and was not used") || !strings.Contains(l.notes(), "by a probe against the server's own count") {
+		t.Errorf("notes: %s", l.notes())
+	}
+	if have := sim.ReplyTokens + sim.MessageTokens + e.tokens(e.ordered()[0].text(0)); have < 920 || have > 1080 {
+		t.Errorf("a prompt of %d tokens", have)
+	}
+}
+
+// twice makes twice as many tokens of everything.
+type twice struct{ simTokenizer }
+
+func (twice) Count(text string) int { return 2 * sim.CountTokens(text) }
+
 // Whatever a tokenizer makes of words, fit comes to the length or as near as it gets, within its calls.
 func TestFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -366,7 +407,13 @@ func TestProbeThatFails(t *testing.T) {
 	if out := mustRun(t, o); out.State != bench.Done || out.OK != 1 {
 		t.Errorf("%+v", out)
 	}
-	if !strings.Contains(l.notes(), "the probe failed: the server is not ready") {
+	if !strings.Contains(l.notes(), "are an estimate, 1.10 tokens a word or mark: the server does not say how long prompts are (the probe failed: the server is not ready") {
+		t.Errorf("notes: %s", l.notes())
+	}
+	e.tokenizer = true
+	o, l = options(t, e.URL, suite.Step{Type: suite.Bench, PP: 200, TG: 4})
+	mustRun(t, o)
+	if !strings.Contains(l.notes(), "are counted by the server, without the chat template: the server does not say") {
 		t.Errorf("notes: %s", l.notes())
 	}
 }

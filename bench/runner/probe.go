@@ -18,6 +18,7 @@ import (
 // rules are what a few requests before the measurement found out about the server.
 type rules struct {
 	ruler
+	fallback         ruler           // for when the server stops counting
 	refused          map[string]bool // fields, by their names in a request
 	completionTokens bool            // the output limit is called max_completion_tokens
 	noStreamOptions  bool            // usage cannot be asked for
@@ -79,7 +80,7 @@ func reasoning(level string) parameter {
 // ends the run here.
 func (r *run) probe(ctx context.Context) error {
 	r.rules.refused = map[string]bool{}
-	r.estimate(pieceTokens)
+	r.rules.ruler = estimator(pieceTokens)
 	fills := slices.ContainsFunc(r.stages, func(st stage) bool { return st.Fill() > 0 })
 	wanted := r.parameters()
 	if !fills && len(wanted) == 0 {
@@ -101,24 +102,27 @@ func (r *run) probe(ctx context.Context) error {
 		}
 		if l.source == byEstimate {
 			r.note("Prompt lengths are an estimate, %.2f tokens a word or mark: the server does not say how long prompts are (%s).", pieceTokens, why)
+		} else {
+			r.note("Prompt lengths are counted by the %s, without the chat template: the server does not say how long prompts are (%s).", l.source, why)
 		}
 		return nil
 	}
 	if l.source == byEstimate {
 		return r.weigh(ctx, short, end.Usage.Prompt)
 	}
-	if n, err := l.count(ctx, short); err == nil {
-		l.template = max(end.Usage.Prompt-n, 0)
-		r.note("Prompt lengths are counted by the %s; the chat template adds %d tokens, which are part of the length asked for.", l.source, l.template)
+	n, err := l.count(ctx, short)
+	if err != nil {
+		return ctx.Err()
 	}
-	return ctx.Err()
-}
-
-// estimate makes the ruler count pieces, at so many tokens each.
-func (r *run) estimate(perPiece float64) {
-	r.rules.ruler = ruler{source: byEstimate, calls: 16, perToken: proseBytes, count: func(_ context.Context, text string) (int, error) {
-		return int(float64(pieces(text))*perPiece + 0.5), nil
-	}}
+	if n > end.Usage.Prompt || end.Usage.Prompt > 3*n+300 {
+		r.note("The %s makes %d tokens of a text that the model was given as %d: it is not the model's, and was not used.", l.source, n, end.Usage.Prompt)
+		r.rules.ruler = estimator(pieceTokens)
+		return r.weigh(ctx, short, end.Usage.Prompt)
+	}
+	l.template = end.Usage.Prompt - n
+	r.rules.fallback.template = l.template
+	r.note("Prompt lengths are counted by the %s; the chat template adds %d tokens, which are part of the length asked for.", l.source, l.template)
+	return nil
 }
 
 // weigh finds the tokens a piece by a second, longer probe: what the two have in common cancels out. Its
@@ -139,7 +143,7 @@ func (r *run) weigh(ctx context.Context, short string, shortTokens int) error {
 	if end.Usage != nil {
 		perPiece := float64(end.Usage.Prompt-shortTokens) / float64(pieces(long.String())-pieces(short))
 		if perPiece >= 0.5 && perPiece <= 10 {
-			r.estimate(perPiece)
+			r.rules.ruler = estimator(perPiece)
 			r.rules.template = max(shortTokens-int(float64(pieces(short))*perPiece), 0)
 			r.note("Prompt lengths are an estimate, %.2f tokens a word or mark, by a probe against the server's own count.", perPiece)
 			return nil
@@ -163,7 +167,7 @@ func (r *run) findCounter(ctx context.Context) {
 	n, err := l.count(ctx, sample)
 	if err == nil && n > 0 {
 		l.perToken = float64(len(sample)) / float64(n)
-		r.rules.ruler = l
+		r.rules.ruler, r.rules.fallback = l, estimator(float64(n)/float64(pieces(sample)))
 	} else if err != nil && !errors.Is(err, client.ErrNoTokenizer) && ctx.Err() == nil {
 		r.note("The server's tokenizer was not used: %v.", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"velo/bench"
 	"velo/bench/client"
@@ -208,6 +209,7 @@ type run struct {
 	conversations []conversation // one a worker
 	steps         int            // number of the next step
 	requests      int            // number of the next request
+	telling       sync.Mutex
 	told          map[string]bool
 }
 
@@ -222,6 +224,8 @@ func newRun(o Options, pictures map[string]client.Image) *run {
 // note tells the reader of the session something, once.
 func (r *run) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
+	r.telling.Lock()
+	defer r.telling.Unlock()
 	if r.told[text] {
 		return
 	}

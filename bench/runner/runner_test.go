@@ -411,7 +411,7 @@ func TestStopDuringPrefill(t *testing.T) {
 }
 
 func TestStopKeepsFinishedAndPartialTurns(t *testing.T) {
-	s, err := sim.Start(sim.Options{Scenario: sim.Scenario{Tokens: 100_000, ITL: sim.Duration(2 * time.Millisecond)}})
+	s, err := sim.Start(sim.Options{Scenario: sim.Scenario{Tokens: 5000, ITL: sim.Duration(2 * time.Millisecond)}})
 	if err != nil {
 		t.Fatal(err)
 	}

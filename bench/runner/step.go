@@ -223,12 +223,12 @@ func (r *run) compose(ctx context.Context, st stage, p place) (*turn, error) {
 		t.message.Content, t.message.Images = first(st.Step.Prompt, suite.DefaultImagePrompt), []client.Image{img}
 		q.Images = []string{img.Name}
 	default:
-		text, salted, err := r.fill(ctx, st, p, alone)
+		text, salted, source, err := r.fill(ctx, st, p, alone)
 		if err != nil {
 			return nil, err
 		}
 		t.message.Content, t.salted = text, salted
-		q.Fill = r.rules.source
+		q.Fill = source
 		if alone {
 			q.AskedPrompt = st.Fill() // with a history before it, the length of the whole is not aimed at
 		}
