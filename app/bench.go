@@ -219,7 +219,7 @@ func benchOne(ctx context.Context, cmd *cobra.Command, m *measurement, keeper *k
 	if loadErr != nil {
 		return benchResult{}, loadErr
 	}
-	r := report.New(session, report.Options{})
+	r := report.New(session, report.Options{Version: version})
 	keeper.finish(id, r)
 	var files []string
 	if len(f.formats) > 0 || f.out != "" {
@@ -275,7 +275,7 @@ type keeper struct {
 }
 
 func openKeeper(dir string) (*keeper, error) {
-	st, err := store.Open(dir, store.Options{})
+	st, err := store.Open(dir, store.Options{Version: version})
 	if err == nil {
 		return &keeper{dir: dir, store: st}, nil
 	}

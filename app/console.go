@@ -58,6 +58,9 @@ func newConsole(st *store.Store, dir string) *theConsole {
 	if _, err := st.Settings(settingsName, settingsSchema, &c.settings); err != nil {
 		c.notice("The settings could not be read, the defaults are in force: " + err.Error())
 	}
+	if c.settings.ExportDir == "" {
+		c.settings.ExportDir = documents()
+	}
 	if s := st.Recovered(); s != "" {
 		c.notice(s)
 	}
@@ -74,6 +77,24 @@ func newConsole(st *store.Store, dir string) *theConsole {
 		c.notice(fmt.Sprintf("%d sessions that were measured outside the window were taken in.", n))
 	}
 	return c
+}
+
+// documents is the user's folder for documents, or the home folder where there is none; empty where
+// neither is known.
+func documents() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	if dir := filepath.Join(home, "Documents"); isDir(dir) {
+		return dir
+	}
+	return home
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func (c *theConsole) notice(text string) {
@@ -433,7 +454,7 @@ func (c *theConsole) Report(id string) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report.New(s, report.Options{}), nil
+	return report.New(s, report.Options{Version: version}), nil
 }
 
 // DeleteSession implements console.Console.

@@ -15,7 +15,7 @@ import (
 
 // openForReading opens the store for a command that only looks. A window that holds it is named.
 func openForReading() (*store.Store, error) {
-	st, err := store.Open(store.DefaultDir(), store.Options{})
+	st, err := store.Open(store.DefaultDir(), store.Options{Version: version})
 	if errors.Is(err, store.ErrBusy) {
 		return nil, exit{exitFailed, err.Error() + ". Close it, or read the session there"}
 	}
@@ -94,7 +94,7 @@ func reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := report.New(session, report.Options{})
+			r := report.New(session, report.Options{Version: version})
 			var files []string
 			if len(formats) > 0 || out != "" {
 				if len(formats) == 0 {

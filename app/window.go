@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,11 @@ func openWindow(cmd *cobra.Command, files []string, window Window) error {
 	if window == nil {
 		return exit{exitFailed, "cannot open a window: this build has none"}
 	}
-	st, err := store.Open(dir, store.Options{})
+	// The window's library keeps a cache there and complains on stderr where the folder is missing.
+	if cache, err := os.UserCacheDir(); err == nil {
+		_ = os.MkdirAll(cache, 0o700)
+	}
+	st, err := store.Open(dir, store.Options{Version: version})
 	if errors.Is(err, store.ErrBusy) {
 		if _, sendErr := handoff.Send(dir, handoff.Message{Open: files, Raise: true}); sendErr == nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), "velo: a window is open already; it was brought to the front")
