@@ -62,6 +62,8 @@ type computation struct {
 	run       *Run
 	exchanges []*bench.Exchange // of run.Requests, in the same order
 	last      time.Duration     // the latest moment that an event tells of
+
+	completions []time.Duration // last chunks of the measured requests that are ok, sorted
 }
 
 // Compute computes a session. It is a pure function: the same events and options always give the
@@ -120,8 +122,12 @@ func (c *computation) requests() {
 		moment(r.Ended)
 		if n := len(r.Arrivals); n > 0 {
 			moment(r.Arrivals[n-1].At)
+			if r.Measured() && r.Status == bench.OK {
+				c.completions = append(c.completions, r.Arrivals[n-1].At)
+			}
 		}
 	}
+	slices.Sort(c.completions)
 	for _, s := range c.session.Samples {
 		moment(s.At)
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sort"
 	"time"
-
-	"velo/bench"
 )
 
 // Span is a time window of the session and what arrived in it.
@@ -110,6 +108,8 @@ func (v curve) most() int {
 // reach is a stretch of time.
 type reach struct{ from, to time.Duration }
 
+func (r reach) length() time.Duration { return r.to - r.from }
+
 // atLeast are the stretches in which at least n are in flight, with dips below 50 ms ignored.
 func (v curve) atLeast(n int) []reach {
 	var out []reach
@@ -146,20 +146,23 @@ func (c *computation) span(from, to time.Duration, v curve) Span {
 	return s
 }
 
+// completed is the number of measured requests that completed in (from, to].
+func (c *computation) completed(r reach) int {
+	return sort.Search(len(c.completions), func(i int) bool { return c.completions[i] > r.to }) -
+		sort.Search(len(c.completions), func(i int) bool { return c.completions[i] > r.from })
+}
+
 // received counts the tokens that arrived in (from, to], whichever request they belong to, and the
 // measured requests that completed in it.
 func (c *computation) received(from, to time.Duration) (tokens, requests int) {
+	requests = c.completed(reach{from, to})
 	for i := range c.run.Requests {
 		r := &c.run.Requests[i]
 		n := len(r.Arrivals)
 		if n == 0 || r.Arrivals[n-1].At <= from || r.Arrivals[0].At > to {
 			continue
 		}
-		last := r.Arrivals[n-1].At
-		if last <= to && r.Status == bench.OK && r.Measured() {
-			requests++
-		}
-		if r.Arrivals[0].At > from && last <= to {
+		if r.Arrivals[0].At > from && r.Arrivals[n-1].At <= to {
 			tokens += r.N
 			continue
 		}

@@ -53,43 +53,33 @@ func (f *flow) target() int { return max(1, f.steps[0].Workers) }
 // longest span in which at least max(1, ⌊0.95 · target⌋) requests are in flight, dips under 50 ms
 // ignored, and at least max(30, 2 · target) requests complete.
 func (c *computation) steady(flows []*flow, limits func(*flow) (from, to time.Duration, ok bool)) Span {
-	var best, longest *Span
-	var short string
-	length := func(s *Span) time.Duration {
-		if s == nil {
-			return 0
-		}
-		return s.To - s.From
-	}
+	var best, longest reach
+	var of *flow
+	short := "no steady state: the streams asked for never ran together"
 	for _, f := range flows {
 		from, to, ok := limits(f)
 		if !ok {
 			continue
 		}
-		enough := max(1, f.target()*95/100)
+		enough, need := max(1, f.target()*95/100), max(30, 2*f.target())
 		for _, part := range f.curve.atLeast(enough) {
 			part.from, part.to = max(part.from, from), min(part.to, to)
-			if part.to <= part.from || part.to-part.from <= length(best) {
+			if part.to <= part.from || part.length() <= best.length() {
 				continue
 			}
-			s := c.span(part.from, part.to, f.curve)
-			need := max(30, 2*f.target())
-			if s.Requests >= need {
-				best = &s
-			} else if length(&s) > length(longest) {
-				longest = &s
+			if n := c.completed(part); n >= need {
+				best, of = part, f
+			} else if part.length() > longest.length() {
+				longest = part
 				short = fmt.Sprintf("no steady state: %d requests completed while at least %d of %d streams ran, %d are needed",
-					s.Requests, enough, f.target(), need)
+					n, enough, f.target(), need)
 			}
 		}
 	}
-	switch {
-	case best != nil:
-		return *best
-	case longest != nil:
+	if of == nil {
 		return noSpan(short)
 	}
-	return noSpan("no steady state: the streams asked for never ran together")
+	return c.span(best.from, best.to, of.curve)
 }
 
 // steadyOpen is the steady state of an open loop: from the first to the last planned arrival of the
