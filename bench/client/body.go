@@ -326,7 +326,7 @@ func (x *exchange) ended(err error) *failure {
 		x.think.flush(x.keep)
 	}
 	if x.head.status/100 != 2 {
-		return x.c.refused(x.head, x.collected, x.target.url.Scheme+"://"+x.target.url.Host+x.address)
+		return x.c.refused(x.head, x.collected, x.target.url.Scheme+"://"+x.target.authority+x.address)
 	}
 	if x.kind == kindWhole {
 		return x.whole(err)

@@ -19,6 +19,7 @@ type endpoint struct {
 	tls           bool
 	host, port    string // host as the resolver takes it
 	origin        string // scheme://host:port, the key of the connection pool
+	authority     string // host and port as written, fit for a URL
 	hostHeader    string
 	path          string // ends in a version, without a slash at the end
 	query         string // with its "?", or empty
@@ -141,6 +142,10 @@ func (e *endpoint) resolve() error {
 	} else if n, err := strconv.Atoi(e.port); err != nil || n < 1 || n > 65535 {
 		return fmt.Errorf("%s is not a port; ports go from 1 to 65535", e.port)
 	}
+	e.authority = e.url.Host
+	if i := strings.IndexByte(e.authority, '%'); i >= 0 { // an IPv6 zone
+		e.authority = e.authority[:i] + "%25" + e.authority[i+1:]
+	}
 	e.hostHeader = host
 	if strings.Contains(host, ":") {
 		zone, _, _ := strings.Cut(host, "%")
@@ -154,7 +159,7 @@ func (e *endpoint) resolve() error {
 }
 
 // String is the base URL without user info and query.
-func (e *endpoint) String() string { return e.url.Scheme + "://" + e.url.Host + e.path }
+func (e *endpoint) String() string { return e.url.Scheme + "://" + e.authority + e.path }
 
 // at is the address of a route below the base, such as /models.
 func (e *endpoint) at(route string) string { return e.String() + route + e.query }
@@ -165,7 +170,7 @@ func (e *endpoint) beside(route string) string {
 	if i := version.FindStringIndex(root); i != nil {
 		root = strings.TrimRight(root[:i[0]], "/")
 	}
-	return e.url.Scheme + "://" + e.url.Host + root + route + e.query
+	return e.url.Scheme + "://" + e.authority + root + route + e.query
 }
 
 // redact takes user info and query, where keys hide, out of an address that is shown.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,14 +150,14 @@ func TestClockStep(t *testing.T) {
 		{"not known well enough", 60 * time.Microsecond, 20 * time.Microsecond, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var set time.Duration
+			var set atomic.Int64
 			cl := newClient(t, serve(t, func(k net.Conn, r request) bool {
-				set = c.set
+				set.Store(int64(c.set))
 				return says(streamHead+framed(content("x"), doneEvent))(k, r)
 			}))
 			cl.watch.sample = func() offsetSample {
 				s := sampleOffset(cl.o.Clock)
-				return offsetSample{s.at, time.Duration(cl.o.Clock.Anchor().UnixNano()) + set, c.half}
+				return offsetSample{s.at, time.Duration(cl.o.Clock.Anchor().UnixNano()) + time.Duration(set.Load()), c.half}
 			}
 			k := chat(t, cl) // sent without check: the kernel's clock was not really set
 			res := k.Do(t.Context(), &bench.Request{}, &log{})
