@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,11 +20,8 @@ func (s *Store) Record(h *bench.Header) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
+	s.recording.Lock()
+	defer s.recording.Unlock()
 	err = s.view(func(tx *bolt.Tx) error {
 		if tx.Bucket(bucketSessions).Get([]byte(h.ID)) != nil {
 			return fmt.Errorf("cannot record a session with the identity %s: %w", h.ID, ErrExists)
@@ -37,7 +35,13 @@ func (s *Store) Record(h *bench.Header) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	closed := s.closed
 	s.recorders[h.ID] = r
+	s.mu.Unlock()
+	if closed {
+		return nil, errors.Join(ErrClosed, r.Close())
+	}
 	return r, nil
 }
 

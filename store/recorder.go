@@ -46,6 +46,7 @@ type Recorder struct {
 	header *bench.Header
 	closed bool
 	err    error // the first event that cannot be stored at all
+	failed error // of the last write
 	stored int
 
 	wake chan struct{} // something waits
@@ -56,8 +57,7 @@ type Recorder struct {
 	writing sync.Mutex // held while the following are used
 	batch   block.Batch
 	tally   *tally
-	failed  error // of the last write
-	over    bool  // the output was released
+	over    bool // the output was released
 }
 
 var _ bench.Sink = (*Recorder)(nil)
@@ -183,13 +183,19 @@ func (r *Recorder) Flush() error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	if r.over {
-		return r.failed
+		return r.lastWrite()
 	}
 	r.collect()
-	if r.batch.Empty() && r.failed == nil {
+	if r.batch.Empty() && r.lastWrite() == nil {
 		return nil
 	}
 	return r.written(r.out.commit(&r.batch, r.tally.summary(false)))
+}
+
+func (r *Recorder) lastWrite() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
 }
 
 // collect moves what waits into the batch.
@@ -249,11 +255,10 @@ func (r *Recorder) written(err error) error {
 	if err != nil {
 		err = fmt.Errorf("cannot store the session %s: %w; what is not stored is kept in memory and tried again", r.id, err)
 	}
-	r.failed = err
-	if err == nil {
-		r.mu.Lock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed = err; err == nil {
 		r.stored = r.tally.sum.Chunks + r.tally.sum.Events
-		r.mu.Unlock()
 	}
 	return err
 }
@@ -268,12 +273,9 @@ func (r *Recorder) Stored() int {
 // Err is what went wrong so far: a write that failed and is tried again, an event that cannot be
 // stored at all.
 func (r *Recorder) Err() error {
-	r.writing.Lock()
-	failed := r.failed
-	r.writing.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return errors.Join(r.err, failed)
+	return errors.Join(r.err, r.failed)
 }
 
 // Close writes what waits, gives the session its final form and ends the recording. A session that
@@ -299,8 +301,9 @@ func (r *Recorder) Close() error {
 		_ = r.written(nil)
 	}
 	r.out.release()
-	r.over, r.failed = true, err
+	r.over = true
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.failed = err
 	return errors.Join(err, r.err)
 }

@@ -16,14 +16,15 @@ import (
 	"velo/store/block"
 )
 
-// Sessions lists all sessions, newest first.
+// Sessions lists all sessions, newest first. One whose summary is damaged has nothing but its
+// identity and StateDamaged; its events may be whole.
 func (s *Store) Sessions() ([]Summary, error) {
 	var list []Summary
 	err := s.view(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketSessions).ForEach(func(id, v []byte) error {
 			var sum Summary
-			if err := json.Unmarshal(v, &sum); err != nil {
-				return fmt.Errorf("cannot read the summary of session %s: %w", id, err)
+			if json.Unmarshal(v, &sum) != nil || sum.ID != string(id) {
+				sum = Summary{ID: string(id), State: StateDamaged}
 			}
 			list = append(list, sum)
 			return nil
@@ -91,16 +92,14 @@ func find(tx *bolt.Tx, id string) ([]byte, error) {
 // Session reads a session's events. A unique beginning of the identity is enough. Of a session that
 // is being recorded it gives what was written so far. The title is the user's.
 func (s *Store) Session(id string) (*bench.Session, error) {
-	var data []byte
+	var data, key []byte
 	var sum Summary
-	err := s.view(func(tx *bolt.Tx) error {
-		key, err := find(tx, id)
-		if err != nil {
+	var unknown error // of the summary
+	err := s.view(func(tx *bolt.Tx) (err error) {
+		if key, err = find(tx, id); err != nil {
 			return err
 		}
-		if sum, _, err = getSummary(tx, key); err != nil {
-			return err
-		}
+		sum, _, unknown = getSummary(tx, key)
 		// A copy, so that the transaction is short: while it is open, nothing that is deleted can
 		// be used again.
 		data = append(pieces(tx, bucketBlocks, key), pieces(tx, bucketLive, key)...)
@@ -122,9 +121,11 @@ func (s *Store) Session(id string) (*bench.Session, error) {
 		err = fmt.Errorf("%w: it has no header", ErrDamaged)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the session %s: %w", sum.ID, err)
+		return nil, fmt.Errorf("cannot read the session %s: %w", key, err)
 	}
-	session.Header.Title = sum.Title
+	if unknown == nil {
+		session.Header.Title = sum.Title
+	}
 	return session, nil
 }
 

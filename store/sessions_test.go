@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
 	"velo/bench"
 	"velo/store/internal/sample"
 )
@@ -167,5 +169,26 @@ func TestNoKeys(t *testing.T) {
 	}
 	if h.Endpoint.URL != "https://me:sk-secret@example.com/v1?api_key=sk-secret&x=1" {
 		t.Error("the caller's header was changed")
+	}
+}
+
+// A summary that cannot be read does not hide the other sessions, nor its own events.
+func TestDamagedSummary(t *testing.T) {
+	s := open(t, t.TempDir())
+	record(t, s, "session-0001", small(true))
+	record(t, s, "session-0002", small(true))
+	err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(bucketSessions).Put([]byte("session-0002"), []byte("{")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.Sessions()
+	if err != nil || len(list) != 2 || list[0].State != StateDone || !reflect.DeepEqual(list[1], Summary{ID: "session-0002", State: StateDamaged}) {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if got, err := s.Session("session-0002"); err != nil || got.Header.Title != "Sanity & arithmetic" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := s.Delete("session-0002"); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -66,6 +66,7 @@ type Store struct {
 	closed    bool
 	backupErr error
 
+	recording sync.Mutex // sessions begin one after the other
 	importing sync.Mutex // imports come one after the other
 	recent    sync.Mutex // changes of the recent files too
 	backups   *backups

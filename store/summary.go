@@ -40,6 +40,7 @@ const (
 	StateFailed  = bench.Broken
 	StateCutOff  = "cut off" // it has no finish: the program ended before
 	StateRunning = "running"
+	StateDamaged = "damaged" // the summary cannot be read
 )
 
 // A tally keeps the summary of a session up to date while its events come by.
