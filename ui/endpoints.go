@@ -33,7 +33,7 @@ func (s *Shell) editEndpoint(e console.Endpoint) {
 	}
 	f := &endpointForm{shell: s, old: e}
 	f.build()
-	f.dialog.Show()
+	s.show(f.dialog)
 	s.Window.Canvas().Focus(f.url)
 }
 

@@ -76,7 +76,7 @@ func (s *Shell) exportAs(id string) {
 	body := look.Rows(look.Gap, group, look.Rule(), look.NewText("Folder").Sized(look.Small).In(look.Muted), look.Trailing(look.Gap, folder, choose))
 	d = dialog.NewCustomWithoutButtons("Export report", look.Sized(520, 0, look.Inset(0, 0, look.Gap, 0, body)), s.Window)
 	d.SetButtons([]fyne.CanvasObject{look.Button("Cancel", func() { d.Hide() }), write})
-	d.Show()
+	s.show(d)
 }
 
 func (s *Shell) export(id string, formats []string, dir string) {

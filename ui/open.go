@@ -94,8 +94,8 @@ func (s *Shell) showFileDialog(d *dialog.FileDialog) {
 		}
 	}
 	size := s.Window.Canvas().Size()
-	d.Resize(fyne.NewSize(size.Width*0.75, size.Height*0.8))
-	d.Show()
+	s.show(d)
+	d.Resize(fyne.NewSize(size.Width*0.75, size.Height*0.8)) // not before: there is nothing to resize yet
 }
 
 // chooseFolder asks for a folder.

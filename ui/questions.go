@@ -10,6 +10,22 @@ import (
 	"velo/ui/table"
 )
 
+// modal is a dialog of Fyne's.
+type modal interface {
+	Show()
+	SetOnClosed(func())
+}
+
+// show shows a dialog over the dimmed page.
+func (s *Shell) show(d modal) {
+	overlays := s.Window.Canvas().Overlays()
+	dim := look.NewSurface(look.Dimmed)
+	dim.Resize(s.Window.Canvas().Size())
+	overlays.Add(dim)
+	d.SetOnClosed(func() { overlays.Remove(dim) })
+	d.Show()
+}
+
 // ask asks before something that cannot be taken back.
 func (s *Shell) ask(title, text, yes string, then func()) {
 	s.choice(title, text, "Cancel", yes, then)
@@ -23,7 +39,7 @@ func (s *Shell) choice(title, text, no, yes string, then func()) {
 		look.Button(no, func() { d.Hide() }),
 		look.MainButton(yes, func() { d.Hide(); then() }),
 	})
-	d.Show()
+	s.show(d)
 }
 
 // prompt asks for one line of text.
@@ -36,7 +52,7 @@ func (s *Shell) prompt(title, label, text, yes string, then func(string)) {
 	d = dialog.NewCustomWithoutButtons(title, look.Sized(440, 0, look.Field(label, 0, entry)), s.Window)
 	entry.OnEscape = func() { d.Hide() }
 	d.SetButtons([]fyne.CanvasObject{look.Button("Cancel", func() { d.Hide() }), look.MainButton(yes, done)})
-	d.Show()
+	s.show(d)
 	s.Window.Canvas().Focus(entry)
 }
 
@@ -48,7 +64,7 @@ func (s *Shell) showAbout() {
 		"Built with " + runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH + ", Fyne 2.8.1.\n\n" +
 		"Data folder: " + s.dataDir()
 	d := dialog.NewCustom("About Velo", "Close", look.Sized(520, 0, look.Rows(0, look.NewParagraph(text))), s.Window)
-	d.Show()
+	s.show(d)
 }
 
 func (s *Shell) dataDir() string { return s.Console.Status().DataDir }
@@ -60,7 +76,7 @@ func (s *Shell) showShortcuts() {
 	t.SetRows(len(rows), func(r, c int) table.Cell { return table.Cell{Text: rows[r][c]} })
 	scroll := look.NewScroll(t)
 	d := dialog.NewCustom("Shortcuts", "Close", look.Sized(520, 440, scroll), s.Window)
-	d.Show()
+	s.show(d)
 }
 
 // Shortcuts are the keys and what they do, in the order of the menu.

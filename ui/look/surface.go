@@ -22,6 +22,7 @@ const (
 	OnRed
 	OnGreen
 	OnFaint
+	Dimmed // lets what is below shine through: behind a question
 )
 
 func (p Palette) tone(t Tone) color.NRGBA {
@@ -40,6 +41,8 @@ func (p Palette) tone(t Tone) color.NRGBA {
 		return p.Green
 	case OnFaint:
 		return p.Faint
+	case Dimmed:
+		return color.NRGBA{A: 0x66}
 	}
 	return p.Background
 }

@@ -96,7 +96,9 @@ func (t *Theme) Color(n fyne.ThemeColorName, v fyne.ThemeVariant) color.Color {
 		return p.Green
 	case theme.ColorNameForegroundOnWarning, theme.ColorNameForegroundOnSuccess:
 		return p.Background
-	case theme.ColorNameHeaderBackground, theme.ColorNameMenuBackground, theme.ColorNameOverlayBackground:
+	case theme.ColorNameMenuBackground:
+		return p.Raised
+	case theme.ColorNameHeaderBackground, theme.ColorNameOverlayBackground:
 		return p.Surface
 	case theme.ColorNameInputBorder:
 		return p.Border

@@ -1,0 +1,246 @@
+//go:build !windows
+
+package window
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/app"
+	"fyne.io/fyne/v2/canvas"
+
+	"velo/bench"
+	"velo/bench/measure"
+	"velo/bench/runner"
+	"velo/ui"
+	"velo/ui/console"
+	"velo/ui/look"
+	"velo/ui/thread"
+)
+
+// The cost of the window is measured in a process of its own: a child of the benchmark opens a real
+// window on DISPLAY, shows what it is told for a while, and reports its CPU time and memory. What is
+// shown was computed before, so that nothing but the window is measured. With a software renderer
+// (the renderer is reported) painting a frame is part of it.
+
+const childEnv = "VELO_WINDOW_COST" // scene:workers:seconds
+
+// cost is what a child reports.
+type cost struct {
+	Cores float64 // CPU time over wall time
+	RSS   float64 // MiB at the end
+}
+
+func TestMain(m *testing.M) {
+	if scene := os.Getenv(childEnv); scene != "" {
+		c, err := play(scene) // on the main goroutine, as Fyne wants it
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(c)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func play(scene string) (cost, error) {
+	var c cost
+	part := strings.Split(scene, ":")
+	workers, err := strconv.Atoi(part[1])
+	if err != nil {
+		return c, err
+	}
+	seconds, err := strconv.Atoi(part[2])
+	if err != nil {
+		return c, err
+	}
+	if err := probe(); err != nil {
+		return c, err
+	}
+	keepTexturesShortly()
+	a := app.NewWithID(ID + ".cost")
+	w := a.NewWindow("Velo")
+	t := thread.New(fyne.Do)
+	begin := func() {}
+	if part[0] == "empty" {
+		a.Settings().SetTheme(&look.Theme{Mode: look.AlwaysDark})
+		w.SetContent(canvas.NewRectangle(look.Dark.Background))
+		w.Resize(fyne.NewSize(1280, 800))
+	} else {
+		p := newPlayed(workers, part[0])
+		s := ui.New(ui.Params{Console: p, Window: w, Thread: t, Quit: a.Quit, OpenURL: func(string) error { return nil }})
+		begin = func() {
+			s.Begin()
+			if part[0] != "idle" {
+				s.Show(ui.RunPage)
+			}
+		}
+	}
+	a.Lifecycle().SetOnStarted(func() {
+		begin()
+		go func() {
+			time.Sleep(4 * time.Second) // fonts and first painting
+			before, from := cpu(), time.Now()
+			time.Sleep(time.Duration(seconds) * time.Second)
+			c.Cores = (cpu() - before).Seconds() / time.Since(from).Seconds()
+			c.RSS = rss()
+			fyne.Do(a.Quit)
+		}()
+	})
+	w.ShowAndRun()
+	t.Close()
+	return c, nil
+}
+
+func cpu() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// rss is the resident memory in MiB; NaN where the system does not say.
+func rss() float64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return math.NaN()
+	}
+	var size, resident float64
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		return math.NaN()
+	}
+	return resident * float64(os.Getpagesize()) / (1 << 20)
+}
+
+// played is a console whose run was recorded before.
+type played struct {
+	console.Console // what the window never asks here is nil
+	state           console.RunState
+	frames          []measure.Snapshot
+	from            time.Time
+}
+
+// newPlayed records a minute of a run: workers that decode at about 40 tokens/s each, in turns of
+// 256 tokens.
+func newPlayed(workers int, scene string) *played {
+	p := &played{from: time.Now()}
+	if scene == "idle" {
+		return p
+	}
+	live := measure.NewLive(measure.Options{})
+	live.Append(&bench.Header{Schema: bench.SchemaVersion, ID: "played"})
+	type stream struct {
+		request, left int
+		next          time.Duration
+	}
+	streams := make([]stream, workers)
+	number := 0
+	for now := time.Duration(0); now < time.Minute; now += 250 * time.Millisecond {
+		for w := range streams {
+			s := &streams[w]
+			for s.next <= now {
+				if s.left == 0 {
+					if number >= workers {
+						live.Append(&bench.End{Request: s.request, Status: bench.OK, By: bench.EndDone, End: s.next, Close: s.next, Stamp: bench.UserStamp,
+							Usage: &bench.Usage{Prompt: 64, Completion: 256, Reasoning: -1, Cached: -1, Accepted: -1, Rejected: -1}})
+					}
+					s.request, s.left = number, 256
+					number++
+					live.Append(&bench.Request{Number: s.request, Worker: w, Planned: s.next, Start: s.next})
+					s.next += 180 * time.Millisecond
+				}
+				live.Append(bench.Chunks{{Request: s.request, User: s.next, Kernel: bench.Unset, Usage: int32(257 - s.left), Exact: -1, Text: "token "}})
+				s.left--
+				s.next += time.Duration(22+(number*7+s.left*13)%7) * time.Millisecond
+			}
+		}
+		if now >= time.Minute-2*time.Second { // full lines, and little memory of our own
+			p.frames = append(p.frames, live.Snapshot(now))
+		}
+	}
+	p.state = console.RunState{Active: true, SessionID: "played", Title: "Played run", Endpoint: "Workstation", Model: "model",
+		Drawing: bench.DrawingLive, Spec: console.RunSpec{Workers: workers, Quiet: scene == "quiet"},
+		Progress: runner.Progress{State: runner.Running, Step: 1, Steps: 4, Section: "Prose", Title: "Tell of a harbour", Total: 400}}
+	return p
+}
+
+func (p *played) Run() console.RunState {
+	s := p.state
+	if len(p.frames) > 0 {
+		s.Progress.Elapsed = time.Since(p.from)
+		s.Snapshot = p.frames[int(s.Progress.Elapsed/(250*time.Millisecond))%len(p.frames)]
+	}
+	return s
+}
+
+func (p *played) Settings() console.Settings    { return console.Settings{Theme: "dark"} }
+func (p *played) SaveSettings(console.Settings) {}
+func (p *played) Endpoints() []console.Endpoint {
+	return []console.Endpoint{{ID: "b", Name: "Built-in", BuiltIn: true}}
+}
+func (p *played) SelectedEndpoint() string             { return "b" }
+func (p *played) SelectEndpoint(string)                {}
+func (p *played) Suites() []console.Suite              { return nil }
+func (p *played) SuiteText(string) ([]byte, error)     { return nil, nil }
+func (p *played) Status() console.Status               { return console.Status{} }
+func (p *played) Version() string                      { return "" }
+func (p *played) Recent() []string                     { return nil }
+func (p *played) Changes(func(string)) func()          { return func() {} }
+func (p *played) Close() error                         { return nil }
+func (p *played) Sessions() ([]console.Session, error) { return nil, nil }
+func (p *played) Models(context.Context, string) ([]string, error) {
+	return []string{"model"}, nil
+}
+
+// BenchmarkWindow reports, for each scene, CPU cores and memory, and the difference of both to an
+// empty Fyne window measured just before: on a machine that does other things only that means much.
+// Scenes: idle (Suites page, no run), live with 1 and 16 workers (four drawings a second), quiet with
+// 16 (one a second).
+func BenchmarkWindow(b *testing.B) {
+	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		b.Skip("there is no display")
+	}
+	const seconds = 20
+	for _, scene := range []string{"idle:1", "live:1", "live:16", "quiet:16"} {
+		b.Run(strings.Replace(scene, ":", "-", 1), func(b *testing.B) {
+			for b.Loop() {
+				empty := measureScene(b, fmt.Sprintf("empty:1:%d", seconds))
+				c := measureScene(b, fmt.Sprintf("%s:%d", scene, seconds))
+				b.ReportMetric(c.Cores, "cores")
+				b.ReportMetric(c.Cores-empty.Cores, "cores-over-empty")
+				b.ReportMetric(c.RSS, "MiB")
+				b.ReportMetric(c.RSS-empty.RSS, "MiB-over-empty")
+				b.ReportMetric(0, "ns/op") // a scene lasts as long as it is told to
+			}
+		})
+	}
+}
+
+func measureScene(b *testing.B, scene string) cost {
+	b.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+scene)
+	var report strings.Builder
+	cmd.Stderr = &report
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatalf("%s: %v\n%s", scene, err, report.String())
+	}
+	var c cost
+	if err := json.Unmarshal(out, &c); err != nil {
+		b.Fatalf("%s: %v in %q", scene, err, out)
+	}
+	return c
+}
