@@ -108,8 +108,11 @@ func (c *client) post(path, body string, headers ...string) answer {
 	return c.read()
 }
 
-// read takes one answer off the connection, waiting at most a second for each
-// byte.
+// patience is how long a read waits for the next byte before it calls the
+// stream hanging.
+const patience = 4 * time.Second
+
+// read takes one answer off the connection.
 func (c *client) read() (a answer) {
 	c.t.Helper()
 	first, before := len(c.conn.list), c.conn.total
@@ -133,7 +136,7 @@ func (c *client) read() (a answer) {
 		return a
 	}
 	line := func() (string, error) {
-		c.conn.SetReadDeadline(time.Now().Add(time.Second))
+		c.conn.SetReadDeadline(time.Now().Add(patience))
 		return c.in.ReadString('\n')
 	}
 	for {
@@ -171,7 +174,7 @@ func (c *client) read() (a answer) {
 	note()
 	take := func(n int) error {
 		for n > 0 {
-			c.conn.SetReadDeadline(time.Now().Add(time.Second))
+			c.conn.SetReadDeadline(time.Now().Add(patience))
 			piece := make([]byte, min(n, 1<<16))
 			m, err := c.in.Read(piece)
 			a.body = append(a.body, piece[:m]...)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -193,14 +194,17 @@ func (w *renderer) finish(kind string, choice, tokens int, due time.Duration) {
 	}
 	if pad := r.scenario.LineBytes - len("data: ") - len(b) - len(`,"padding":""}`); tokens > 0 && pad > 0 {
 		b = append(b, `,"padding":"`...)
-		for range pad {
-			b = append(b, 'x')
+		for ; pad > 0; pad -= len(padding) {
+			b = append(b, padding[:min(pad, len(padding))]...)
 		}
 		b = append(b, '"')
 	}
 	w.json = append(b, '}')
 	w.emit(kind, choice, tokens, due, w.json)
 }
+
+// padding fills long lines.
+var padding = strings.Repeat("x", 1<<14)
 
 // raw makes an event of any data.
 func (w *renderer) raw(kind, data string, due time.Duration) {

@@ -24,8 +24,10 @@ func TestMain(m *testing.M) {
 	if serveForBenchmark() {
 		return
 	}
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		panic(err)
+	if flag.Lookup("test.fuzz").Value.String() == "" { // the flag would also set the fuzzing workers
+		if err := flag.Set("test.parallel", "16"); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }
