@@ -38,9 +38,6 @@ func (r *run) step(ctx context.Context, st stage, repetition int, warmup bool) (
 			r.requests++
 		}
 	}
-	// What preparing left behind is collected now, not while tokens arrive.
-	runtime.GC()
-
 	stepCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	phase = Running
