@@ -53,7 +53,12 @@ func benchCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runBench(cmd, args, f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("seed") {
+				f.seed = newSeed()
+			}
+			return runBench(cmd, args, f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.endpoint, "endpoint", "", "base `URL` of the endpoint, with or without /v1 (default: the built-in scripted one)")
@@ -61,7 +66,7 @@ func benchCommand() *cobra.Command {
 	fl.StringVar(&f.keyEnv, "api-key-env", "", "`NAME` of the environment variable that holds the API key")
 	fl.IntVar(&f.workers, "workers", 1, "concurrent streams")
 	fl.IntVar(&f.repeat, "repeat", 0, "repetitions of the whole suite; from 3 on, intervals between runs are shown (default: as the suite says, else 1)")
-	fl.Int64Var(&f.seed, "seed", 1, "of fills, salts and order")
+	fl.Int64Var(&f.seed, "seed", 0, "of fills and salts: the same seed sends the same bytes (default: a new one each run, so that no cache knows the prompts)")
 	fl.StringVar(&f.out, "out", "", "`DIR` for the report's files (default with --format: the current one)")
 	fl.StringSliceVar(&f.formats, "format", nil, "report `FORMATS`: "+strings.Join(formatIDs(), ", "))
 	fl.StringArrayVar(&f.slo, "slo", nil, "objective, `NAME[_pQ]=VALUE`, repeatable: ttft_p95=200ms, rate=20, error_rate=1%. NAME is ttft, ttfo, itl, tpot, e2e, rate, goodput or error_rate; without _pQ each request must meet it")

@@ -348,9 +348,14 @@ func (c *theConsole) suite(id string) (*suite.Suite, error) {
 		return nil, err
 	}
 	for _, k := range kept {
-		if k.ID == id {
-			return suite.Parse(k.Title, k.Document)
+		if k.ID != id {
+			continue
 		}
+		s, err := suite.Parse(k.Title, k.Document)
+		if err == nil && k.Path != "" {
+			s.Dir = filepath.Dir(k.Path) // its pictures lie beside it
+		}
+		return s, err
 	}
 	return nil, fmt.Errorf("cannot find the suite %q: it was removed; pick another", id)
 }

@@ -57,6 +57,9 @@ func (c *theConsole) Start(spec console.RunSpec) error {
 	if r.state.Active {
 		return errors.New("cannot start a second run: one is going on; stop it first")
 	}
+	if spec.Seed == 0 {
+		spec.Seed = newSeed()
+	}
 	drawing := bench.DrawingLive
 	if spec.Quiet {
 		drawing = bench.DrawingQuiet
