@@ -6,10 +6,10 @@ import "math"
 // one mode hardly ever reach (see TestOneMode).
 const (
 	fewestGaps   = 30   // no verdict below
-	fewestSide   = 5    // gaps on either side of the split, and
+	fewestSide   = 8    // gaps on either side of the split, and
 	fewestShare  = 0.05 // their share
 	apart        = 2.0  // ratio of the modes' gaps, at least
-	deepestLimit = 0.4  // density at the valley over that of the lower mode, at most
+	deepestLimit = 0.35 // density at the valley over that of the lower mode, at most
 	modeBins     = 64
 )
 

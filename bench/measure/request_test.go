@@ -29,6 +29,8 @@ func TestRequest(t *testing.T) {
 			0.1, 0.1, 0.01, 1.13, 1.03 / 4, 1.03 / 4, 4 / 1.03, 1.0, 2 / 0.515, nan, 1, 0},
 		{"scripted 250 ms then 400, 100, 400, 100 ms", script{at: []float64{250, 650, 750, 1150, 1250}}, 5,
 			0.25, 0.25, 0.4, 1.25, 0.25, 0.25, 4, 0.4, 4, nan, 1, 0},
+		{"a burst in two seconds of decode", script{at: append(append([]float64{100}, every(1081, 1, 20)...), 2100)}, 22,
+			0.1, 0.1, 0.981, 2.1, 2.0 / 21, 2.0 / 21, 10.5, 1.0, 20, nan, 1, 0},
 		{"reasoning, then answer", script{at: every(50, 10, 6), channel: []bench.Channel{1, 1, 1, 0, 0, 0}}, 6,
 			0.05, 0.08, 0.01, 0.1, 0.01, 0.01, 100, 0.01, 100, nan, 1, 0},
 		{"one token", script{at: []float64{70}}, 1, 0.07, 0.07, nan, 0.07, nan, nan, nan, nan, nan, nan, nan, 0},

@@ -284,18 +284,16 @@ func (c *computation) acceptance(good []*Request) {
 	r := c.run
 	r.AcceptedEstimate, r.ShortGaps = Missing, Missing
 	tokens, chunks := 0, 0
-	var gaps []float64
 	for _, q := range good {
 		if q.MeanChunk.Ok() {
 			tokens += q.N - q.N1
 			chunks += len(q.Arrivals) - 1
 		}
-		gaps = append(gaps, q.ICL...)
 	}
 	if chunks > 0 && tokens > chunks {
 		r.AcceptedEstimate = Num(tokens) / Num(chunks)
 	}
-	if _, share, ok := split(gaps); ok {
+	if _, share, ok := split(r.ICL.Values); ok {
 		r.ShortGaps = Num(share)
 	}
 	r.MeanAccepted = c.meanAccepted(good)
