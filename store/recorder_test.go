@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	bolt "go.etcd.io/bbolt"
+
 	"velo/bench"
 	"velo/store/block"
 	"velo/store/internal/sample"
@@ -236,7 +238,10 @@ func TestFullDisk(t *testing.T) {
 	if chunks == 0 || chunks > stored {
 		t.Fatalf("got %d chunks of %d events", chunks, stored)
 	}
-	s.db.MaxSize = 0 // somebody has made room
+	err = s.update(func(*bolt.Tx) error { s.db.MaxSize = 0; return nil }) // somebody has made room
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
