@@ -27,6 +27,10 @@ type Exchange struct {
 	End     *End   // nil: still running, or cut off
 }
 
+// maxAhead is how far a request's number may run ahead of those before it: an event from outside must
+// not ask for any amount of memory.
+const maxAhead = 1 << 16
+
 // Append adds an event. An event of a request that never started is left out.
 func (s *Session) Append(e Event) {
 	switch e := e.(type) {
@@ -35,7 +39,7 @@ func (s *Session) Append(e Event) {
 	case *Step:
 		s.Steps = append(s.Steps, e)
 	case *Request:
-		if e.Number < 0 || e.Number > len(s.Exchanges)+1<<24 {
+		if e.Number < 0 || e.Number > len(s.Exchanges)+maxAhead {
 			return
 		}
 		for len(s.Exchanges) <= e.Number {
