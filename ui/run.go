@@ -37,7 +37,7 @@ func (s *Shell) begin(spec console.RunSpec) {
 				return
 			}
 			s.status.active = true
-			s.notice.Hide()
+			s.notice.Close()
 			s.Show(RunPage)
 			s.ticker.view(RunPage)
 			s.ticker.wake()
@@ -76,4 +76,20 @@ func (s *Shell) openReport(id string) {
 	s.report.Load(id)
 	s.Show(ReportPage)
 	s.refreshCommands()
+}
+
+// loadNewest puts the report of the newest session on the report page, where none was opened yet.
+func (s *Shell) loadNewest() {
+	s.Thread.Work(func() func() {
+		list, err := s.Console.Sessions()
+		if err != nil || len(list) == 0 {
+			return nil // the page says what to do
+		}
+		return func() {
+			if s.report.Session() == "" {
+				s.report.Load(list[0].ID)
+				s.refreshCommands()
+			}
+		}
+	})
 }

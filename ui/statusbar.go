@@ -22,6 +22,7 @@ type statusBar struct {
 	hasLast      bool
 	lastSpec     console.RunSpec
 	lastFinished string
+	title        string // of the window
 }
 
 func (b *statusBar) build(s *Shell) {
@@ -50,6 +51,7 @@ func (b *statusBar) show(s console.RunState) {
 	default:
 		b.job.Set("No run yet")
 	}
+	b.entitle(s)
 	mode := ""
 	if s.Active {
 		b.lastSpec, b.hasLast = s.Spec, true
@@ -64,10 +66,28 @@ func (b *statusBar) show(s console.RunState) {
 		b.shell.refreshCommands()
 		if !s.Active {
 			b.reload()
+			if s.SessionID != "" {
+				b.shell.report.Load(s.SessionID) // Ctrl+3 then shows the run that has just ended
+			}
 			if s.Finished == console.FinishedFailed && b.shell.current != RunPage {
 				b.shell.say(look.OnRed, s.Title+" failed: "+s.Error)
 			}
 		}
+	}
+}
+
+// entitle puts the run into the window's title, where the desktop's task list shows it.
+func (b *statusBar) entitle(s console.RunState) {
+	title := "Velo"
+	switch {
+	case s.Active:
+		title = "Velo – measuring " + s.Title
+	case s.Finished != "":
+		title = "Velo – " + s.Title + ": " + s.Finished
+	}
+	if title != b.title {
+		b.title = title
+		b.shell.Window.SetTitle(title)
 	}
 }
 

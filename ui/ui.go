@@ -64,7 +64,8 @@ type Shell struct {
 	sessions *sessionspage.Page
 
 	navigation []*look.Item
-	centre     *fyne.Container
+	centre     *fyne.Container // the pages
+	middle     *fyne.Container // the notice and the pages
 	notice     *look.Notice
 	offered    int // counts what can be undone, so that only the latest is forgotten
 	bar        topBar
@@ -109,7 +110,11 @@ func New(p Params) *Shell {
 	fyne.CurrentApp().Settings().SetTheme(s.theme)
 	s.palette.set(look.Now())
 
-	s.notice = look.NewNotice(nil)
+	s.notice = look.NewNotice(func() {
+		if s.middle != nil {
+			s.middle.Refresh()
+		}
+	})
 	s.bar.build(s)
 	s.status.build(s)
 	s.buildPages()
@@ -131,7 +136,8 @@ func New(p Params) *Shell {
 	}
 	s.centre = look.Over(views...)
 	s.Window.SetPadded(false)
-	s.Window.SetContent(look.Frame(s.bar.view, s.status.view, left, look.Frame(s.notice.Container, nil, nil, s.centre)))
+	s.middle = look.Frame(s.notice.Container, nil, nil, s.centre)
+	s.Window.SetContent(look.Frame(s.bar.view, s.status.view, left, s.middle))
 	s.buildMenu()
 	s.listenToKeys()
 	s.Window.SetOnDropped(func(_ fyne.Position, files []fyne.URI) { s.Dropped(files) })
@@ -203,6 +209,9 @@ func (s *Shell) Show(id string) {
 	p := s.find(id)
 	if p == nil || id == s.current {
 		return
+	}
+	if id == ReportPage && s.report.Session() == "" {
+		s.loadNewest()
 	}
 	if old := s.find(s.current); old != nil {
 		old.view.Hide()
@@ -315,7 +324,7 @@ func (s *Shell) offer(text, undo string, onUndo func()) (forget func()) {
 	n := s.offered
 	hide := func() {
 		if s.offered == n {
-			s.notice.Hide()
+			s.notice.Close()
 		}
 	}
 	s.notice.Say(look.OnAccent, text, look.Button(undo, func() {

@@ -38,9 +38,9 @@ type RunSpec struct {
 	EndpointID string
 	Model      string // empty = the endpoint's
 	SuiteID    string
-	Workers    int // concurrent streams, from 1
-	Repeat     int // repetitions of the whole suite, from 1
-	Seed       int64
+	Workers    int    // concurrent streams, from 1
+	Repeat     int    // repetitions of the whole suite, from 1
+	Seed       int64  // 0 = a new one each run, so that no prefix cache knows the prompts
 	Failure    string // bench.FailureStop, FailureSkip or FailureContinue; empty = continue
 	Prefix     string // bench.PrefixSalted or PrefixShared; empty = salted
 	Quiet      bool   // the window draws at most once a second while it measures

@@ -75,14 +75,16 @@ func wordsOf(list []choice, value string) string {
 }
 
 func (f *form) build(last console.RunSpec, changed func()) {
-	f.workers, f.repeat, f.seed = look.NewEntry("1"), look.NewEntry("1"), look.NewEntry("1")
+	f.workers, f.repeat, f.seed = look.NewEntry("1"), look.NewEntry("1"), look.NewEntry("new each run")
 	f.failure, f.prefix, f.draw = widget.NewSelect(words(failures), nil), widget.NewSelect(words(prefixes), nil), widget.NewSelect(words(drawings), nil)
 	if last.Workers < 1 {
 		last.Workers, last.Quiet = 1, true
 	}
 	f.workers.SetText(strconv.Itoa(last.Workers))
 	f.repeat.SetText(strconv.Itoa(max(last.Repeat, 1)))
-	f.seed.SetText(strconv.FormatInt(max(last.Seed, 1), 10))
+	if last.Seed != 0 {
+		f.seed.SetText(strconv.FormatInt(last.Seed, 10))
+	}
 	f.failure.SetSelected(wordsOf(failures, last.Failure))
 	f.prefix.SetSelected(wordsOf(prefixes, last.Prefix))
 	f.draw.SetSelected(drawings[1].words)
@@ -129,7 +131,11 @@ func (f *form) spec() (console.RunSpec, error) {
 	if s.Repeat, err = whole("Repetitions", f.repeat.Text, mostRepeats); err != nil {
 		return s, err
 	}
-	if s.Seed, err = strconv.ParseInt(strings.TrimSpace(f.seed.Text), 10, 64); err != nil {
+	seed := strings.TrimSpace(f.seed.Text)
+	if seed == "" {
+		return s, nil // a new one each run
+	}
+	if s.Seed, err = strconv.ParseInt(seed, 10, 64); err != nil {
 		return s, fmt.Errorf("Seed takes a whole number, not %q.", f.seed.Text) //nolint:staticcheck // a sentence on screen
 	}
 	return s, nil
