@@ -25,13 +25,9 @@ func (s *Shell) quit() {
 	s.settings.Page = s.current
 	deleted := s.sessions.Pending()
 	set := s.settings
-	s.end()
-	for _, cancel := range s.cancel {
-		cancel()
-	}
 	s.status.job.Set("Closing: what was measured is being written.")
 	s.Thread.Work(func() func() {
-		s.ticker.stop()
+		s.End()
 		s.Console.SaveSettings(set)
 		for _, id := range deleted {
 			_ = s.Console.DeleteSession(id) // it stays in the list of the next start

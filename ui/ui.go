@@ -242,6 +242,16 @@ func (s *Shell) Begin() {
 	s.ticker.wake()
 }
 
+// End stops what Begin started. It is for a window that was closed from outside, without Close.
+func (s *Shell) End() {
+	s.end()
+	for _, cancel := range s.cancel {
+		cancel()
+	}
+	s.cancel = nil
+	s.ticker.stop()
+}
+
 // changed brings up to date what the console says has changed.
 func (s *Shell) changed(what string) {
 	switch what {

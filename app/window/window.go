@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/app"
@@ -63,8 +65,21 @@ func Run(c console.Console, open []string, raise <-chan []string) int {
 			}
 		}()
 	})
+	// Fyne ends its loop on a signal by itself; what is queued from then on would run on the wrong
+	// goroutine.
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-ended:
+			t.Close()
+		case <-done:
+		}
+	}()
 	w.ShowAndRun()
+	signal.Stop(ended)
 	close(done)
 	t.Close()
+	s.End()
 	return 0
 }

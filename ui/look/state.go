@@ -114,17 +114,15 @@ type Notice struct {
 	text    *Paragraph
 	actions *fyne.Container
 	dismiss *PushButton
+	moved   func()
 }
 
-// NewNotice returns a hidden notice.
-func NewNotice(onDismiss func()) *Notice {
+// NewNotice returns a hidden notice. It calls moved when it comes, goes or changes its height: what
+// lies around it is to be laid out again.
+func NewNotice(moved func()) *Notice {
 	n := &Notice{edge: NewSurface(OnAccent), text: NewParagraph(""), actions: Line(Step)}
-	n.dismiss = Button("Dismiss", func() {
-		n.Hide()
-		if onDismiss != nil {
-			onDismiss()
-		}
-	})
+	n.moved = moved
+	n.dismiss = Button("Dismiss", n.Close)
 	n.dismiss.Importance = widget.LowImportance
 	body := container.New(trailing{Gap}, n.text, n.actions)
 	n.Container = Rows(0,
@@ -139,9 +137,16 @@ func (n *Notice) Say(t Tone, text string, actions ...fyne.CanvasObject) {
 	n.edge.SetTone(t)
 	n.text.Set(text)
 	n.actions.Objects = append(append([]fyne.CanvasObject{}, actions...), n.dismiss)
-	n.actions.Refresh()
 	n.Show()
-	n.Refresh()
+	n.moved()
+}
+
+// Close takes the message away.
+func (n *Notice) Close() {
+	if n.Visible() {
+		n.Hide()
+		n.moved()
+	}
 }
 
 // Text is the message.

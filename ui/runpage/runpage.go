@@ -49,6 +49,7 @@ type Page struct {
 
 	draw drawer
 	has  string // the session that is shown
+	done int    // states that were put on screen
 }
 
 // New builds the page.
@@ -63,13 +64,13 @@ func New(p Params) *Page {
 	g.actions = look.Line(look.Step, g.lamp.Container, g.again, g.report, g.stop)
 	g.head = look.Trailing(look.Gap, look.Rows(look.Half, g.title, g.place), g.actions)
 
-	g.hero = look.NewTile("Decode rate now, all streams").Hero().Steady(4)
-	g.median = look.NewTile("Median").Steady(4)
-	g.spread = look.NewTile("Range").Steady(9)
-	g.ttft = look.NewTile("TTFT, latest").Steady(4)
-	g.tokens = look.NewTile("Tokens received").Steady(6)
+	g.hero = look.NewTile("Decode rate now, all streams").Hero().Steady(5)
+	g.median = look.NewTile("Median").Steady(5)
+	g.spread = look.NewTile("Range, tok/s")
+	g.ttft = look.NewTile("TTFT, latest").Steady(5)
+	g.tokens = look.NewTile("Tokens received").Steady(9)
 	g.elapsed = look.NewTile("Elapsed").Steady(5)
-	g.maxGap = look.NewTile("Max gap").Steady(4)
+	g.maxGap = look.NewTile("Max gap").Steady(5)
 	g.requests = look.NewTile("Requests").Steady(4)
 	tiles := look.Frame(nil, nil, look.Inset(0, look.Gap, 0, 0, g.hero),
 		look.Flow(look.Gap, 168, g.median, g.spread, g.ttft, g.maxGap, g.tokens, g.requests, g.elapsed))
@@ -138,6 +139,7 @@ func (g *Page) show(s console.RunState, w words) {
 		g.idle.Show()
 		return
 	}
+	g.done++
 	g.has = s.SessionID
 	if !g.live.Visible() {
 		g.idle.Hide()
@@ -149,7 +151,7 @@ func (g *Page) show(s console.RunState, w words) {
 	g.hero.SetLabel(w.heroLabel)
 	g.hero.Set(w.hero.value, w.hero.unit, w.hero.mark, "", look.Plain)
 	g.median.Set(w.median.value, w.median.unit, w.median.mark, "of the sum", look.Plain)
-	g.spread.Set(w.spread.value, w.spread.unit, w.spread.mark, "lowest to highest", look.Plain)
+	g.spread.Set(w.spread, "", "", "lowest to highest", look.Plain)
 	g.ttft.Set(w.ttft.value, w.ttft.unit, "", w.ttftNote, look.Plain)
 	g.maxGap.Set(w.maxGap.value, w.maxGap.unit, "", "longest wait for a token", look.Plain)
 	g.tokens.Set(w.tokens, "tok", w.mark, w.source, look.Plain)
@@ -195,6 +197,9 @@ func showIf(o fyne.CanvasObject, on bool) bool {
 	}
 	return true
 }
+
+// Drawings is how often a state was put on screen.
+func (g *Page) Drawings() int { return g.done }
 
 // State is the word of the lamp.
 func (g *Page) State() string { return g.lamp.Word() }

@@ -20,7 +20,8 @@ type figure struct{ value, unit, mark string }
 type words struct {
 	title, place, state    string
 	tone                   look.Tone
-	hero, median, spread   figure
+	hero, median           figure
+	spread                 string
 	heroLabel              string
 	ttft, maxGap           figure
 	ttftNote               string
@@ -72,10 +73,8 @@ func written(s console.RunState) words {
 	if s.Finished != "" { // there is no now any more
 		w.hero, w.heroLabel = w.median, "Decode rate, all streams, median"
 	}
-	low, high := write(rateMetric, snap.Min, ""), write(rateMetric, snap.Max, w.mark)
-	w.spread = figure{low.value + " – " + high.value, high.unit, high.mark}
-	if !snap.Min.Ok() || !snap.Max.Ok() {
-		w.spread = figure{"—", high.unit, ""}
+	if snap.Min.Ok() && snap.Max.Ok() {
+		w.spread = write(rateMetric, snap.Min, "").value + " – " + write(rateMetric, snap.Max, "").value
 	}
 	w.ttft = write(ttftMetric, snap.TTFT, "")
 	if m := write(ttftMetric, snap.TTFTMedian, ""); snap.TTFTMedian.Ok() {

@@ -3,6 +3,8 @@ package table
 import (
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/driver/desktop"
+
+	"velo/ui/look"
 )
 
 func (t *Table) rowAt(p fyne.Position) int {
@@ -17,7 +19,7 @@ func (t *Table) rowAt(p fyne.Position) int {
 func (t *Table) Tapped(e *fyne.PointEvent) {
 	t.focus()
 	if e.Position.Y < t.RowHeight() {
-		x := -t.shift
+		x := -t.shift + look.Step - t.gap()/2
 		for c, w := range t.widths(t.Size().Width) {
 			if e.Position.X >= x && e.Position.X < x+w+t.gap() && t.OnHead != nil {
 				t.OnHead(c)
