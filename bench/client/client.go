@@ -1,9 +1,9 @@
 // Package client talks to an OpenAI-compatible endpoint and writes down what happens: it sends chat
 // completions, follows their streams, and turns them into the raw events of package bench.
 //
-// What is measured travels over connections of its own, not through net/http: a goroutine per
-// connection does nothing but receive, stamp and queue, so that a token's time is that of the system
-// call that brought it and, on Linux, that of the kernel that received it (SO_TIMESTAMPING). Which
+// What is measured travels over connections of its own, not through net/http: a thread does nothing but
+// receive, stamp and queue, so that a token's time is that of the system call that brought it and, on
+// Linux, that of the kernel that received it (SO_TIMESTAMPING). Which
 // bytes came with which read is then exact, because no buffer of somebody else's lies between. The
 // goroutine that called Do takes HTTP apart, cuts events and reads JSON, as far behind as it likes.
 //
@@ -131,8 +131,15 @@ func (c *Client) Close() {
 	c.web.CloseIdleConnections()
 }
 
-// Readers is the number of goroutines that receive for a stream just now.
-func (c *Client) Readers() int { return int(c.readers.Load()) }
+// Readers is the number of threads and goroutines that receive for streams just now: one thread for all
+// plain connections, or a few on a large machine, and a goroutine for each other stream.
+func (c *Client) Readers() int {
+	alone := int(c.readers.Load())
+	if c.InFlight() > alone {
+		return alone + pollers()
+	}
+	return alone
+}
 
 // InFlight is the number of requests between t0 and their end.
 func (c *Client) InFlight() int { return int(c.inFlight.Load()) }

@@ -127,7 +127,7 @@ func (d *dialer) keep(host string, a netip.Addr) {
 }
 
 // tcp connects to a host and port.
-func (d *dialer) tcp(ctx context.Context, host, port string) (*socket, phases, error) {
+func (d *dialer) tcp(ctx context.Context, host, port string) (*net.TCPConn, phases, error) {
 	p := phases{bench.Unset, bench.Unset, bench.Unset}
 	addrs, dns, err := d.resolve(ctx, host)
 	p.dns = dns
@@ -153,7 +153,9 @@ func (d *dialer) tcp(ctx context.Context, host, port string) (*socket, phases, e
 		d.forget(host, nil)
 		return nil, p, &dialError{"connect", err}
 	}
-	return newSocket(c.(*net.TCPConn), d.clock, d.kernel), p, nil
+	t := c.(*net.TCPConn)
+	_ = t.SetNoDelay(true) // the default, but the measurement rests on it
+	return t, p, nil
 }
 
 // address connects to one address. Where more are left to try it gives this one its share of the time
@@ -184,26 +186,30 @@ func (d *dialer) limit(ctx context.Context) (context.Context, context.CancelFunc
 func (c *Client) dial(ctx context.Context, e *endpoint) (*conn, phases, error) {
 	ctx, cancel := c.dialer.limit(ctx)
 	defer cancel()
-	s, p, err := c.dialer.tcp(ctx, e.host, e.port)
+	t, p, err := c.dialer.tcp(ctx, e.host, e.port)
 	if err != nil {
 		return nil, p, because(ctx, err)
 	}
-	k := &conn{socket: s, net: s, queue: newQueue(), origin: e.origin, remote: s.RemoteAddr().String()}
-	if e.tls {
-		config := c.tlsConfig()
-		config.ServerName = e.host
-		config.NextProtos = []string{"http/1.1"}
-		start := c.o.Clock.Now()
-		t := tls.Client(s, config)
-		err := t.HandshakeContext(ctx)
-		p.tls = c.o.Clock.Now() - start
-		if err != nil {
-			_ = s.Close()
-			return nil, p, because(ctx, &dialError{"tls", err})
+	k := &conn{queue: newQueue(), origin: e.origin, remote: t.RemoteAddr().String()}
+	if !e.tls {
+		if k.line, err = newLine(t, c.o.Clock, c.dialer.kernel, k.queue); err != nil {
+			return nil, p, &dialError{"connect", err}
 		}
-		k.net, k.tls = t, true
+		return k, p, nil
 	}
-	go k.follow()
+	config := c.tlsConfig()
+	config.ServerName = e.host
+	config.NextProtos = []string{"http/1.1"}
+	start := c.o.Clock.Now()
+	s := newSocket(t, c.o.Clock, c.dialer.kernel)
+	secure := tls.Client(s, config)
+	err = secure.HandshakeContext(ctx)
+	p.tls = c.o.Clock.Now() - start
+	if err != nil {
+		_ = s.Close()
+		return nil, p, because(ctx, &dialError{"tls", err})
+	}
+	k.line = newNetLine(s, secure, k.queue)
 	return k, p, nil
 }
 

@@ -104,6 +104,7 @@ type exchange struct {
 	queue  *queue
 	phases phases
 	reused bool
+	alone  bool          // a goroutine of its own receives
 	sent   time.Duration // when the connection was there
 	wrote  time.Duration // when the request had been written; 0 = not yet
 	werr   error
@@ -138,6 +139,7 @@ func (x *exchange) open(header []byte) *failure {
 		ctx, cancel := context.WithCancel(x.ctx)
 		x.cancel = cancel
 		x.sent = c.o.Clock.Now()
+		x.alone = true
 		c.readers.Add(1)
 		c.fetch(ctx, x.queue, x.target.url.Scheme+"://"+x.target.authority+x.address, x.r.Session, x.call.body)
 		x.start()
@@ -156,9 +158,11 @@ func (x *exchange) open(header []byte) *failure {
 		}
 	}
 	x.conn, x.queue = k, k.queue
-	c.readers.Add(1)
+	if x.alone = k.alone(); x.alone {
+		c.readers.Add(1)
+	}
 	x.sent = c.o.Clock.Now()
-	k.send(header, x.call.body, c.o.Clock.Now)
+	k.send(header, x.call.body)
 	x.start()
 	return nil
 }
@@ -209,7 +213,7 @@ var errTotalTimeout = errors.New("total timeout")
 
 // header is the request's beginning, up to the empty line.
 func (x *exchange) header() []byte {
-	b := make([]byte, 0, 256+len(x.address)+len(x.c.header)+min(len(x.call.body), small))
+	b := make([]byte, 0, 256+len(x.address)+len(x.c.header)+min(len(x.call.body), 64<<10))
 	b = append(append(append(b, "POST "...), x.address...), " HTTP/1.1\r\nHost: "...)
 	b = append(append(b, x.target.hostHeader...), "\r\n"...)
 	if x.target.host == x.c.base.host {
@@ -436,7 +440,9 @@ func (x *exchange) release() {
 	if x.queue == nil {
 		return
 	}
-	x.c.readers.Add(-1)
+	if x.alone {
+		x.c.readers.Add(-1)
+	}
 	if x.conn == nil {
 		x.queue.leave()
 		x.cancel()

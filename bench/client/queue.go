@@ -30,7 +30,8 @@ func (b *batch) clear() {
 	b.bytes, b.marks = b.bytes[:0], b.marks[:0]
 }
 
-// backlog is how many bytes may wait in one queue; a reader that far ahead of its parser waits.
+// backlog is how many bytes may wait in one queue; what is received waits when it is that far ahead of
+// its parser.
 const backlog = 32 << 20
 
 // A queue lies between the goroutine that receives and the one that parses. Only these two know it,
@@ -38,24 +39,19 @@ const backlog = 32 << 20
 type queue struct {
 	wake chan struct{} // one token: there is something to take
 
-	mu      sync.Mutex
-	room    sync.Cond
-	waiting bool // for room
-	left    bool // nobody takes any more
-	in      batch
-	err     error         // why nothing more will come
-	errAt   time.Duration // when that was seen
-	wrote   time.Duration // when the request had been written; 0 = not yet
-	werr    error         // why it could not be
-	head    *head         // of an answer that net/http took apart
-	trace   trace         // of a connection that net/http made
+	mu    sync.Mutex
+	room  func() // to be called when there is room again
+	left  bool   // nobody takes any more
+	in    batch
+	err   error         // why nothing more will come
+	errAt time.Duration // when that was seen
+	wrote time.Duration // when the request had been written; 0 = not yet
+	werr  error         // why it could not be
+	head  *head         // of an answer that net/http took apart
+	trace trace         // of a connection that net/http made
 }
 
-func newQueue() *queue {
-	q := &queue{wake: make(chan struct{}, 1)}
-	q.room.L = &q.mu
-	return q
-}
+func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
 func (q *queue) signal() {
 	select {
@@ -64,19 +60,41 @@ func (q *queue) signal() {
 	}
 }
 
-// push adds the bytes of one read.
-func (q *queue) push(b []byte, read int32, kernel int64, user time.Duration) {
+// push adds the bytes of one read. It is true when no more should be read until there is room.
+func (q *queue) push(b []byte, read int32, kernel int64, user time.Duration) (full bool) {
 	q.mu.Lock()
-	for len(q.in.bytes) > backlog && !q.left {
-		q.waiting = true
-		q.room.Wait()
-	}
 	if !q.left {
 		q.in.bytes = append(q.in.bytes, b...)
 		q.in.marks = append(q.in.marks, mark{len(q.in.bytes), read, kernel, user})
+		full = len(q.in.bytes) > backlog
 	}
 	q.mu.Unlock()
 	q.signal()
+	return full
+}
+
+// onRoom calls f as soon as there is room, or nobody takes any more.
+func (q *queue) onRoom(f func()) {
+	q.mu.Lock()
+	if !q.left && len(q.in.bytes) > backlog {
+		q.room, f = f, nil
+	}
+	q.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
+// waitForRoom waits while the queue is full.
+func (q *queue) waitForRoom() {
+	q.mu.Lock()
+	full := !q.left && len(q.in.bytes) > backlog
+	q.mu.Unlock()
+	if full {
+		room := make(chan struct{})
+		q.onRoom(func() { close(room) })
+		<-room
+	}
 }
 
 // fail says that nothing more will come; io.EOF is the ordinary reason.
@@ -106,12 +124,13 @@ func (q *queue) take(b *batch) (news news) {
 	b.clear()
 	q.mu.Lock()
 	*b, q.in = q.in, *b
-	if q.waiting {
-		q.waiting = false
-		q.room.Broadcast()
-	}
+	room := q.room
+	q.room = nil
 	news.err, news.errAt, news.wrote, news.werr, news.head = q.err, q.errAt, q.wrote, q.werr, q.head
 	q.mu.Unlock()
+	if room != nil {
+		room()
+	}
 	return news
 }
 
@@ -128,8 +147,12 @@ type news struct {
 func (q *queue) leave() {
 	q.mu.Lock()
 	q.left = true
-	q.room.Broadcast()
+	room := q.room
+	q.room = nil
 	q.mu.Unlock()
+	if room != nil {
+		room()
+	}
 }
 
 // again readies the queue for the next request. It fails when something came that nobody asked for,

@@ -13,7 +13,7 @@ type socket struct {
 	*net.TCPConn
 	clock bench.Clock
 
-	reads  int32         // how many reads there were
+	reads  int32         // how many reads brought something
 	kernel int64         // real time at which the kernel received the last bytes of the last read; 0 = unknown
 	user   time.Duration // when the last read returned
 
@@ -22,10 +22,6 @@ type socket struct {
 
 func newSocket(c *net.TCPConn, clock bench.Clock, kernel bool) *socket {
 	s := &socket{TCPConn: c, clock: clock}
-	_ = c.SetNoDelay(true) // the default, but the measurement rests on it
 	s.prepare(kernel)
 	return s
 }
-
-// plainBuffer is what a reader that needs a buffer of its own reads into.
-const plainBuffer = 16 << 10

@@ -14,81 +14,33 @@ import (
 // stamping asks for the time at which the network stack received a packet, in software.
 const stamping = unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
 
-// scratch is what sockets read into. A reader holds one only during the system call, so that ten
-// thousand quiet connections need no buffers.
-var scratch = sync.Pool{New: func() any { return new([64 << 10]byte) }}
-
-// receiver reads with recvmsg, which also brings the kernel's stamp.
-type receiver struct {
-	raw   syscall.RawConn
-	queue *queue
-
-	into func(fd uintptr) bool // reads to p
-	take func(fd uintptr) bool // reads to the queue
-	p    []byte
-	n    int
-	err  error
-
+// recvmsg is the system call with its memory, used by one goroutine at a time.
+type recvmsg struct {
 	msg unix.Msghdr
 	iov unix.Iovec
-	oob [96]byte // three timespecs and a header: 64 bytes
+	oob [12]uint64 // three timespecs and a header: 64 bytes
 }
 
-func (s *socket) prepare(kernel bool) {
-	var err error
-	if s.raw, err = s.SyscallConn(); err != nil {
-		s.raw = nil // closed already; Read will say so
-		return
-	}
-	if kernel {
-		// A kernel that cannot do this leaves the stamps out, and every one is then a user stamp.
-		_ = s.raw.Control(func(fd uintptr) {
-			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING, stamping)
-		})
-	}
-	s.into = func(fd uintptr) bool { return s.receive(fd, s.p) }
-	s.take = func(fd uintptr) bool {
-		b := scratch.Get().(*[64 << 10]byte)
-		ready := s.receive(fd, b[:])
-		if ready && s.n > 0 {
-			s.queue.push(b[:s.n], s.reads, s.kernel, s.user)
-		}
-		scratch.Put(b)
-		return ready
-	}
-}
-
-// receive does one recvmsg and stamps it. It is false when there is nothing to read yet.
-func (s *socket) receive(fd uintptr, p []byte) bool {
-	s.iov.Base = &p[0]
-	s.iov.SetLen(len(p))
+// receive reads once, without waiting. It returns the kernel's stamp in nanoseconds of real time, 0 if
+// there is none.
+func (r *recvmsg) receive(fd int, p []byte) (n int, kernel int64, errno syscall.Errno) {
+	oob := (*[96]byte)(unsafe.Pointer(&r.oob))
 	for {
-		s.msg = unix.Msghdr{Iov: &s.iov, Control: &s.oob[0]}
-		s.msg.SetIovlen(1)
-		s.msg.SetControllen(len(s.oob))
-		// The socket does not block, so the scheduler need not know of the call.
-		n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&s.msg)), 0)
+		r.iov.Base = &p[0]
+		r.iov.SetLen(len(p))
+		r.msg = unix.Msghdr{Iov: &r.iov, Control: &oob[0]}
+		r.msg.SetIovlen(1)
+		r.msg.SetControllen(len(oob))
+		// This never blocks, so the scheduler need not know of the call.
+		k, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_DONTWAIT)
+		r.iov.Base = nil
 		switch errno {
 		case 0:
+			return int(k), kernelStamp(oob[:r.msg.Controllen]), 0
 		case unix.EINTR:
 			continue
-		case unix.EAGAIN:
-			s.iov.Base = nil
-			return false
-		default:
-			s.user, s.n, s.err = s.clock.Now(), 0, os.NewSyscallError("recvmsg", errno)
-			s.iov.Base = nil
-			return true
 		}
-		s.user, s.n, s.err = s.clock.Now(), int(n), nil
-		s.iov.Base = nil
-		if n == 0 {
-			s.err = io.EOF
-			return true
-		}
-		s.reads++
-		s.kernel = kernelStamp(s.oob[:s.msg.Controllen])
-		return true
+		return 0, 0, errno
 	}
 }
 
@@ -114,7 +66,48 @@ func kernelStamp(oob []byte) int64 {
 	return 0
 }
 
-// Read reads to p, as net.Conn says.
+// receiver reads a socket with recvmsg.
+type receiver struct {
+	raw  syscall.RawConn
+	read func(fd uintptr) bool
+	p    []byte
+	n    int
+	err  error
+	call recvmsg
+}
+
+func (s *socket) prepare(kernel bool) {
+	var err error
+	if s.raw, err = s.SyscallConn(); err != nil {
+		s.raw = nil // closed already; Read will say so
+		return
+	}
+	if kernel {
+		// A kernel that cannot do this leaves the stamps out, and every one is then a user stamp.
+		_ = s.raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING, stamping)
+		})
+	}
+	s.read = func(fd uintptr) bool {
+		n, stamp, errno := s.call.receive(int(fd), s.p)
+		if errno == unix.EAGAIN {
+			return false
+		}
+		s.user, s.n, s.err = s.clock.Now(), n, nil
+		switch {
+		case errno != 0:
+			s.err = os.NewSyscallError("recvmsg", errno)
+		case n == 0:
+			s.err = io.EOF
+		default:
+			s.reads++
+			s.kernel = stamp
+		}
+		return true
+	}
+}
+
+// Read reads to p, as net.Conn says, and stamps.
 func (s *socket) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -123,7 +116,7 @@ func (s *socket) Read(p []byte) (int, error) {
 		return s.TCPConn.Read(p)
 	}
 	s.p = p
-	err := s.raw.Read(s.into)
+	err := s.raw.Read(s.read)
 	s.p = nil
 	if err != nil {
 		return 0, err
@@ -131,35 +124,20 @@ func (s *socket) Read(p []byte) (int, error) {
 	return s.n, s.err
 }
 
-// follow reads to the queue until the connection ends; it returns why.
-func (s *socket) follow(q *queue) error {
-	s.queue = q
-	if s.raw == nil {
-		return os.ErrClosed
-	}
-	for {
-		if err := s.raw.Read(s.take); err != nil {
-			s.user = s.clock.Now()
-			return err
-		}
-		if s.err != nil {
-			return s.err
-		}
-	}
-}
-
-// stale tells whether an idle connection has been closed by the other side, or sent something.
+// stale tells whether something can be read: bytes, or the end.
 func (s *socket) stale() bool {
 	stale := s.raw == nil
 	if !stale {
-		err := s.raw.Control(func(fd uintptr) {
-			var b [1]byte
-			_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-			stale = err != unix.EAGAIN
-		})
+		err := s.raw.Control(func(fd uintptr) { stale = readable(int(fd)) })
 		stale = stale || err != nil
 	}
 	return stale
+}
+
+func readable(fd int) bool {
+	var b [1]byte
+	_, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	return err != unix.EAGAIN
 }
 
 // switchOn makes the kernel stamp packets. It does so only while some socket wants it, and begins a
@@ -182,12 +160,10 @@ var switchOn = sync.OnceFunc(func() {
 	if err != nil {
 		return
 	}
+	var call recvmsg
 	for range 100 {
 		_ = unix.Sendto(fd, []byte{0}, 0, self)
-		var b [1]byte
-		oob := make([]byte, 96)
-		_, n, _, _, err := unix.Recvmsg(fd, b[:], oob, 0)
-		if err == nil && kernelStamp(oob[:n]) != 0 {
+		if _, kernel, errno := call.receive(fd, make([]byte, 1)); errno == 0 && kernel != 0 {
 			return
 		}
 		time.Sleep(time.Millisecond)

@@ -2,6 +2,12 @@
 
 package client
 
+import (
+	"net"
+
+	"velo/bench"
+)
+
 // receiver has nothing to keep: there are no kernel stamps here.
 type receiver struct{}
 
@@ -11,15 +17,23 @@ func (s *socket) prepare(bool) {}
 func (s *socket) Read(p []byte) (int, error) {
 	n, err := s.TCPConn.Read(p)
 	s.user = s.clock.Now()
-	s.reads++
+	if n > 0 {
+		s.reads++
+	}
 	return n, err
 }
 
-// follow reads to the queue until the connection ends; it returns why.
-func (s *socket) follow(q *queue) error { return followThrough(s, s, q) }
-
 // stale cannot be told here without reading; the reader finds out.
 func (s *socket) stale() bool { return false }
+
+// newLine makes a line of a plain connection.
+func newLine(c *net.TCPConn, clock bench.Clock, kernel bool, q *queue) (line, error) {
+	s := newSocket(c, clock, kernel)
+	return newNetLine(s, s, q), nil
+}
+
+// pollers is how many threads receive for all lines that are not alone.
+func pollers() int { return 0 }
 
 // switchOn has nothing to do.
 func switchOn() {}

@@ -120,7 +120,7 @@ func TestMissingStamp(t *testing.T) {
 			if i == 0 {
 				text = streamHead + text
 			}
-			x.conn = &conn{queue: newQueue()}
+			x.conn = &conn{queue: newQueue()} // so that it reads HTTP itself
 			if f := x.consume([]byte(text), mark{read: int32(i), kernel: n, user: now}); f != nil {
 				t.Fatal(f)
 			}
@@ -238,7 +238,9 @@ func TestBacklog(t *testing.T) {
 	go func() {
 		defer close(done)
 		for i := range 100 {
-			q.push(piece, int32(i), 0, 0)
+			if full := q.push(piece, int32(i), 0, 0); full {
+				q.waitForRoom()
+			}
 		}
 		q.fail(io.EOF, 0)
 	}()
@@ -264,6 +266,7 @@ func TestBacklog(t *testing.T) {
 	go func() {
 		for range 100 {
 			q.push(piece, 0, 0, 0)
+			q.waitForRoom()
 		}
 		cancel()
 	}()
@@ -271,5 +274,45 @@ func TestBacklog(t *testing.T) {
 	q.leave()
 	if <-ctx.Done(); ctx.Err() != context.Canceled {
 		t.Error("the reader hangs")
+	}
+}
+
+// TestSlowSink: a sink that stops for a while neither loses anything nor makes memory grow beyond the
+// backlog, while other streams go on.
+func TestSlowSink(t *testing.T) {
+	const events = 3000
+	text := strings.Repeat("x", 32<<10)
+	url := serve(t, func(c net.Conn, r request) bool {
+		_, err := io.WriteString(c, streamHead)
+		for range events {
+			if err == nil {
+				_, err = io.WriteString(c, chunkOf(content(text)))
+			}
+		}
+		if err == nil {
+			_, err = io.WriteString(c, framed(doneEvent))
+		}
+		return err == nil
+	})
+	c := newClient(t, url)
+	slow := &log{came: make(chan struct{})}
+	end := make(chan Result)
+	go func() { end <- chat(t, c).Do(t.Context(), &bench.Request{}, slow) }()
+	for range 3 {
+		<-slow.came
+	}
+	time.Sleep(300 * time.Millisecond) // the stream stands, full
+	other := newClient(t, serve(t, says(streamHead+framed(content("x"), doneEvent))))
+	if res, _, _ := do(t, t.Context(), other); res.End.Status != bench.OK {
+		t.Errorf("the other stream: %+v", res.End)
+	}
+	go func() {
+		for range slow.came {
+		}
+	}()
+	res := <-end
+	close(slow.came)
+	if res.End.Status != bench.OK || res.End.Events != events || len(res.Answer) != events*len(text) {
+		t.Errorf("got %+v, %d bytes", res.End, len(res.Answer))
 	}
 }

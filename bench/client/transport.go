@@ -34,11 +34,11 @@ func (c *Client) newTransport() *http.Transport {
 			}
 			ctx, cancel := c.dialer.limit(ctx)
 			defer cancel()
-			s, _, err := c.dialer.tcp(ctx, host, port)
+			t, _, err := c.dialer.tcp(ctx, host, port)
 			if err != nil {
 				return nil, because(ctx, err)
 			}
-			return s.TCPConn, nil
+			return t, nil
 		},
 		TLSClientConfig:     c.tlsConfig(),
 		TLSHandshakeTimeout: c.o.Timeout.Connect,
@@ -127,12 +127,13 @@ func (c *Client) receive(q *queue, req *http.Request) {
 	q.head = h
 	q.mu.Unlock()
 	q.push(nil, 0, 0, first)
-	b := make([]byte, plainBuffer)
+	b := make([]byte, 16<<10)
 	for read := int32(1); ; read++ {
 		n, err := resp.Body.Read(b)
 		at := now()
 		if n > 0 {
 			q.push(b[:n], read, 0, at)
+			q.waitForRoom()
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
