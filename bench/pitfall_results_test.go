@@ -144,6 +144,9 @@ func TestPitfall20(t *testing.T) {
 	} {
 		within(t, c.what+", times its tokens,", c.value*c.n, c.time, off)
 	}
+	if d := float64(a.TPOT*23 - (a.E2E - a.TTFT)); math.Abs(d) > 1e-9 {
+		t.Errorf("TPOT %v is not the time from the first to the last of 24 tokens over 23", a.TPOT)
+	}
 	if gl := foreign(t, "guidellm", "time_per_output_token_ms mean", run) / 1e3; gl < 1.3*a.TPOT {
 		t.Errorf("GuideLLM's %.3g s a token and %.3g s do not differ by the first token's wait", gl, a.TPOT)
 	}

@@ -124,6 +124,9 @@ func (s *stage) answer(number int, res client.Result) *answer {
 			}
 		}
 	}
+	if len(a.writes) == 0 {
+		s.Fatalf("the endpoint never answered request %d (%s): %s", number, x.End.Status, x.End.Error)
+	}
 	return a
 }
 

@@ -119,6 +119,9 @@ func TestPitfall14(t *testing.T) {
 	} {
 		scenarios[name] = builtin(t, name)
 	}
+	scenarios["bom"].Role = "none" // so that it stands before a token
+	scenarios["multi-line, crlf"] = builtin(t, "multi-line")
+	scenarios["multi-line, crlf"].LineEnd = "crlf"
 	for _, end := range []string{"lf", "crlf", "cr"} { // cut at every byte
 		scenarios["bytes, "+end] = &sim.Scenario{TTFT: 20 * simMS, ITL: 30 * simMS, Tokens: 6, Regime: "unicode", LineEnd: end,
 			Split: "bytes", SplitBytes: 1, SplitDelay: sim.Duration(20 * time.Microsecond)}
