@@ -77,10 +77,10 @@ func (t *panel) support() Check {
 		return k
 	case n >= 100:
 		k.Level = Green
-	case n*amberUpTo >= 100:
-		k.Level = Amber
 	default:
-		k.Level = Red
+		// Never red: what too few requests do not support is greyed where it stands, and what they do
+		// support is as true as ever.
+		k.Level = Amber
 	}
 	k.Value = fmt.Sprintf("%d requests with a TTFT", n)
 	return k
