@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -36,6 +37,9 @@ type measurement struct {
 // defaultTimeout are the limits of a request where nothing else is asked. There is none on the
 // whole: a long generation is not a failure.
 var defaultTimeout = bench.Timeout{Connect: 15 * time.Second, FirstByte: 10 * time.Minute, Idle: 2 * time.Minute}
+
+// quietGC is the growth, in percent of the live heap, at which garbage is collected while measuring.
+const quietGC = 500
 
 // newSeed is a seed that no earlier run had: a server that caches prefixes has then seen none of the
 // prompts. The report names it, and with it the run can be repeated to the byte.
@@ -126,6 +130,9 @@ func (m *measurement) run(ctx context.Context, clock bench.Clock, rec *recording
 		Plan:        bench.Plan{Protocol: protocol, Channel: channel, Timeouts: m.timeout, SLO: m.slo},
 		Environment: environment(), Drawing: m.drawing,
 	}
+	// A collection takes a core for milliseconds, just when tokens wait to be read: while it is
+	// measured the program takes more memory instead.
+	defer debug.SetGCPercent(debug.SetGCPercent(quietGC))
 	out, err := runner.Run(ctx, runner.Options{
 		Client: c, Suite: m.suite, Model: model, Clock: clock, Header: header,
 		Workers: m.workers, Repeat: m.repeat, Seed: m.seed, Prefix: m.prefix, Failure: m.failure,

@@ -33,7 +33,7 @@ import (
 // shown was computed before, so that nothing but the window is measured. With a software renderer
 // (the renderer is reported) painting a frame is part of it.
 
-const childEnv = "VELO_WINDOW_COST" // scene:workers:seconds
+const childEnv = "VELO_WINDOW_COST" // scene:workers:seconds; of an empty window: repaints a second
 
 // cost is what a child reports.
 type cost struct {
@@ -77,6 +77,7 @@ func play(scene string) (cost, error) {
 		a.Settings().SetTheme(&look.Theme{Mode: look.AlwaysDark})
 		w.SetContent(canvas.NewRectangle(look.Dark.Background))
 		w.Resize(fyne.NewSize(1280, 800))
+		begin = func() { repaint(w, workers) }
 	} else {
 		p := newPlayed(workers, part[0])
 		s := ui.New(ui.Params{Console: p, Window: w, Thread: t, Quit: a.Quit, OpenURL: func(string) error { return nil }})
@@ -101,6 +102,18 @@ func play(scene string) (cost, error) {
 	w.ShowAndRun()
 	t.Close()
 	return c, nil
+}
+
+// repaint paints a window that does not change some times a second: what a frame costs by itself.
+func repaint(w fyne.Window, hertz int) {
+	if hertz == 0 {
+		return
+	}
+	go func() {
+		for range time.Tick(time.Second / time.Duration(hertz)) {
+			fyne.Do(w.Content().Refresh)
+		}
+	}()
 }
 
 func cpu() time.Duration {
@@ -204,24 +217,34 @@ func (p *played) Models(context.Context, string) ([]string, error) {
 	return []string{"model"}, nil
 }
 
-// BenchmarkWindow reports, for each scene, CPU cores and memory, and the difference of both to an
-// empty Fyne window measured just before: on a machine that does other things only that means much.
-// Scenes: idle (Suites page, no run), live with 1 and 16 workers (four drawings a second), quiet with
-// 16 (one a second).
+// BenchmarkWindow reports, for each scene, CPU cores and memory, and the difference to an empty window
+// of the same toolkit measured just before: one at rest, and one that is repainted as often as the
+// scene. The second difference is what the page costs; the rest is the price of a frame, which a
+// software renderer pays on the CPU whatever is shown. Scenes: idle (Suites page, no run), live with 1
+// and 16 workers (four drawings a second), quiet with 16 (one a second).
 func BenchmarkWindow(b *testing.B) {
 	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		b.Skip("there is no display")
 	}
 	const seconds = 20
-	for _, scene := range []string{"idle:1", "live:1", "live:16", "quiet:16"} {
-		b.Run(strings.Replace(scene, ":", "-", 1), func(b *testing.B) {
+	for _, scene := range []struct {
+		name    string
+		workers int
+		hertz   int
+	}{{"idle", 1, 0}, {"live", 1, 4}, {"live", 16, 4}, {"quiet", 16, 1}} {
+		b.Run(fmt.Sprintf("%s-%d", scene.name, scene.workers), func(b *testing.B) {
 			for b.Loop() {
-				empty := measureScene(b, fmt.Sprintf("empty:1:%d", seconds))
-				c := measureScene(b, fmt.Sprintf("%s:%d", scene, seconds))
+				rest := measureScene(b, fmt.Sprintf("empty:0:%d", seconds))
+				frames := rest
+				if scene.hertz > 0 {
+					frames = measureScene(b, fmt.Sprintf("empty:%d:%d", scene.hertz, seconds))
+				}
+				c := measureScene(b, fmt.Sprintf("%s:%d:%d", scene.name, scene.workers, seconds))
 				b.ReportMetric(c.Cores, "cores")
-				b.ReportMetric(c.Cores-empty.Cores, "cores-over-empty")
+				b.ReportMetric(c.Cores-rest.Cores, "cores-over-rest")
+				b.ReportMetric(c.Cores-frames.Cores, "cores-over-frames")
 				b.ReportMetric(c.RSS, "MiB")
-				b.ReportMetric(c.RSS-empty.RSS, "MiB-over-empty")
+				b.ReportMetric(c.RSS-rest.RSS, "MiB-over-rest")
 				b.ReportMetric(0, "ns/op") // a scene lasts as long as it is told to
 			}
 		})
