@@ -240,6 +240,7 @@ func (s *Shell) Begin() {
 	}))
 	s.ticker.start()
 	s.ticker.wake()
+	s.suites.Reload() // Ctrl+R works on every page, the one that the window begins with too
 }
 
 // End stops what Begin started. It is for a window that was closed from outside, without Close.
