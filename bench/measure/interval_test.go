@@ -32,6 +32,13 @@ func TestSpecial(t *testing.T) {
 
 func TestQuantile(t *testing.T) {
 	inf := math.Inf(1)
+	failing := make([]float64, 101) // 0 … 55, then +∞
+	for i := range failing {
+		failing[i] = float64(i)
+		if i > 55 {
+			failing[i] = inf
+		}
+	}
 	for _, c := range []struct {
 		values  []float64
 		weights []float64
@@ -42,6 +49,7 @@ func TestQuantile(t *testing.T) {
 		{[]float64{7}, nil, 0.99, 7},
 		{[]float64{1, 2, 3, inf}, nil, 0.5, 2.5},
 		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, inf}, nil, 0.9, 10}, // place 9 exactly: +∞ is not met
+		{failing, nil, 0.55, 55},                                      // 100 · 0.55 = 55.00000000000001 in binary
 		{[]float64{1, 2, 3, inf}, nil, 0.9, inf},
 		{[]float64{1, inf, inf, inf}, nil, 0.9, inf},
 		{[]float64{1, 5}, []float64{3, 1}, 0.5, 1},         // 1 1 1 5

@@ -59,7 +59,7 @@ func (r *roller) rate(a []Arrival, t time.Duration) float64 {
 		r.hi++
 	}
 	w := min(r.w, t-r.first)
-	for r.lo < r.hi && (a[r.lo].At <= t-w || a[r.lo].At <= r.first) {
+	for r.lo < r.hi && a[r.lo].At <= t-w { // at first itself, at the latest
 		r.tokens -= a[r.lo].Tokens
 		r.lo++
 	}

@@ -58,6 +58,16 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// A worker's next request may start at the very end of the one before: never more than the cap are in
+// flight, and no dip parts the steady state.
+func TestNoPause(t *testing.T) {
+	r := Compute(session(6, together(6, func(w int) []script { return back(w, 20, 11, 100, 10, 0) })...), Options{})
+	if r.Whole.InFlightMax != 6 || r.Steady.InFlightMax != 6 || len(r.Broken) > 0 {
+		t.Errorf("%d in flight at most, %d in the steady state, broken %q", r.Whole.InFlightMax, r.Steady.InFlightMax, r.Broken)
+	}
+	agree(t, "in flight", r.Whole.InFlight, 6)
+}
+
 func TestSteady(t *testing.T) {
 	for _, c := range []struct {
 		name     string
