@@ -42,6 +42,11 @@ type Config struct {
 	LinearKeyHeads, LinearValueHeads int
 	LinearKeyDim, LinearValueDim     int
 	ConvKernel                       int
+	// LinearTiled: value head i goes with key head i mod LinearKeyHeads, the
+	// order of GGUF files; otherwise with i / (LinearValueHeads /
+	// LinearKeyHeads), the order of transformers. All tensors of a layer are
+	// in the same order, so nothing else changes.
+	LinearTiled bool
 
 	// MTPLayers is how many layers the multi-token prediction head has, as
 	// found in the files; its tensors are named "mtp.…".
