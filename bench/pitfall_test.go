@@ -218,18 +218,13 @@ func gap(a, b sim.Write) bracket {
 	return bracket{time.Duration(b.MonoBefore - a.MonoAfter), time.Duration(b.MonoAfter - a.MonoBefore)}
 }
 
-// per is n over the time.
-func (b bracket) per(n int) (lo, hi float64) {
-	return float64(n) / b.hi.Seconds(), float64(n) / max(b.lo, 1).Seconds()
-}
-
-// slack is what a stamp may be off: the kernel's by little, those of a read's return by the wait of a
-// busy machine for it.
+// slack is what a stamp may be off: the kernel's by the wait for its own work on a machine that has too
+// much of it, those of a read's return by the wait for the reader as well.
 func slack(r *measure.Request) time.Duration {
 	if r.Stamp == bench.KernelStamp {
-		return 25 * ms
+		return 100 * ms
 	}
-	return 120 * ms
+	return 200 * ms
 }
 
 // within checks a time against its bracket.
@@ -237,15 +232,6 @@ func within(t testing.TB, what string, got measure.Num, b bracket, slack time.Du
 	t.Helper()
 	if lo, hi := (b.lo - slack).Seconds(), (b.hi + slack).Seconds(); !(float64(got) >= lo && float64(got) <= hi) {
 		t.Errorf("%s is %.1f ms, the endpoint's log says %.1f to %.1f ms", what, 1e3*got, 1e3*b.lo.Seconds(), 1e3*b.hi.Seconds())
-	}
-}
-
-// rateWithin checks a rate of n tokens over a time.
-func rateWithin(t testing.TB, what string, got measure.Num, n int, b bracket, slack time.Duration) {
-	t.Helper()
-	lo, hi := bracket{b.lo - slack, b.hi + slack}.per(n)
-	if !(float64(got) >= lo && float64(got) <= hi) {
-		t.Errorf("%s is %.4g a second, the endpoint's log says %.4g to %.4g", what, got, lo, hi)
 	}
 }
 
