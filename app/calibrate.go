@@ -247,7 +247,7 @@ func distance(at time.Duration, w sim.Write) float64 {
 func summarize(all, first []float64) errorsOf {
 	return errorsOf{
 		Chunks: len(all), P50: quantile(all, 0.5), P99: quantile(all, 0.99), P999: quantile(all, 0.999),
-		Max: quantile(all, 1), TTFT: quantile(first, 0.99),
+		Max: largest(all), TTFT: quantile(first, 0.99),
 	}
 }
 
@@ -257,23 +257,30 @@ func quantile(v []float64, q float64) measure.Num {
 	return d.Q(q).Value
 }
 
+func largest(v []float64) measure.Num {
+	if len(v) == 0 {
+		return measure.Missing
+	}
+	return measure.Num(slices.Max(v))
+}
+
 func abs(n int) int { return max(n, -n) }
 
 func printCalibrations(w io.Writer, all []calibration) {
 	fmt.Fprintln(w, "Error of a stamp: its distance to the time in which the endpoint wrote the chunk.")
 	tw := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "streams\tstamp\tp50\tp99\tp99.9\tmax\tTTFT p99\twidth p99\tchunks\tclient CPU\t")
+	fmt.Fprintln(tw, "streams\tstamp\tp50\tp99\tp99.9\tmax\tTTFT p99\twidth p99\tchunks\tclient CPU\tmemory\t")
 	for _, c := range all {
 		for _, k := range []struct {
 			name string
 			e    errorsOf
 		}{{"kernel", c.Kernel}, {"user", c.User}} {
 			if k.e.Chunks == 0 {
-				fmt.Fprintf(tw, "%d\t%s\t–\t–\t–\t–\t–\t–\t0\t%.0f %%\t\n", c.Streams, k.name, c.CPU*100)
+				fmt.Fprintf(tw, "%d\t%s\t–\t–\t–\t–\t–\t–\t0\t%.0f %%\t%d MiB\t\n", c.Streams, k.name, c.CPU*100, c.Resident>>20)
 				continue
 			}
-			fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.0f %%\t\n", c.Streams, k.name, micro(k.e.P50), micro(k.e.P99),
-				micro(k.e.P999), micro(k.e.Max), micro(k.e.TTFT), micro(c.Width), k.e.Chunks, c.CPU*100)
+			fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.0f %%\t%d MiB\t\n", c.Streams, k.name, micro(k.e.P50), micro(k.e.P99),
+				micro(k.e.P999), micro(k.e.Max), micro(k.e.TTFT), micro(c.Width), k.e.Chunks, c.CPU*100, c.Resident>>20)
 		}
 	}
 	_ = tw.Flush()
@@ -300,7 +307,7 @@ func (c calibration) verdict() string {
 	case c.Missing > 0:
 		return fmt.Sprintf("%s: not to be trusted: %d chunks were lost or split.", load, c.Missing)
 	case e.P99 <= 1e-3:
-		return fmt.Sprintf("%s: good: %s stamps are within %s of the truth (p99).", load, stamp, micro(e.P99))
+		return fmt.Sprintf("%s: good: %s stamps are within %s of the truth (p99)", load, stamp, micro(e.P99)) + "."
 	case e.P99 <= 5e-3:
 		return fmt.Sprintf("%s: with care: %s stamps are up to %s off (p99). Measure with fewer streams or on an idle machine.", load, stamp, micro(e.P99))
 	}
