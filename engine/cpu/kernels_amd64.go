@@ -1,0 +1,134 @@
+package cpu
+
+import (
+	"golang.org/x/sys/cpu"
+
+	"velo/engine/ops"
+	"velo/engine/weights"
+)
+
+//go:noescape
+func nibblesAVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32
+
+//go:noescape
+func bytes32AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32
+
+//go:noescape
+func bytes16AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32
+
+//go:noescape
+func nibblesX4AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32)
+
+//go:noescape
+func bytes32x4AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32)
+
+//go:noescape
+func bytes16x4AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32)
+
+//go:noescape
+func quantiseAVX2(x *float32, codes *int16, scales, sums *float32, blocks int)
+
+//go:noescape
+func dotAVX2(x, y *float32, n int) float32
+
+//go:noescape
+func dot4AVX2(x, y *float32, stride, n int, out *[4]float32)
+
+//go:noescape
+func widenBF16AVX2(dst *float32, src *byte, n int)
+
+//go:noescape
+func widenF16AVX2(dst *float32, src *byte, n int)
+
+//go:noescape
+func scoresAVX2(q, k *float32, dim int, scale float32, out *float32)
+
+//go:noescape
+func valuesAVX2(p, v *float32, dim, n int, acc *float32)
+
+//go:noescape
+func softmaxAVX2(x *float32, n int, top float32) float32
+
+//go:noescape
+func siluAVX2(dst, gate, x *float32, n int)
+
+//go:noescape
+func decayAVX2(s, k *float32, f float32, rows, cols int, acc *float32)
+
+//go:noescape
+func learnAVX2(s, k, d, q *float32, rows, cols int, acc *float32)
+
+// hasF16C tells whether the processor converts IEEE halves.
+func hasF16C() bool
+
+// avx2 falls back to the portable kernels where a size does not fit a vector;
+// the size is the model's, so all rows of it are treated alike.
+var avx2 = kernels{
+	name:       "AVX2",
+	quantise:   quantiseAVX2,
+	nibbles:    nibblesAVX2,
+	bytes32:    bytes32AVX2,
+	bytes16:    bytes16AVX2,
+	nibblesX4:  nibblesX4AVX2,
+	bytes32x4:  bytes32x4AVX2,
+	bytes16x4:  bytes16x4AVX2,
+	dot:        dotAVX2,
+	dot4:       dot4AVX2,
+	dequantise: dequantiseAVX2,
+	scores: func(q, k *float32, dim int, scale float32, out *float32) {
+		if dim%2 == 0 {
+			scoresAVX2(q, k, dim, scale, out)
+		} else {
+			scoresGeneric(q, k, dim, scale, out)
+		}
+	},
+	values: func(p, v *float32, dim, n int, acc *float32) {
+		if dim%16 == 0 {
+			valuesAVX2(p, v, dim, n, acc)
+		} else {
+			valuesGeneric(p, v, dim, n, acc)
+		}
+	},
+	softmax: softmaxAVX2,
+	silu: func(dst, g, x *float32, n int) {
+		whole := n &^ 7
+		if whole > 0 {
+			siluAVX2(dst, g, x, whole)
+		}
+		siluGeneric(at(dst, whole), at(g, whole), at(x, whole), n-whole)
+	},
+	decay: func(s, k *float32, f float32, rows, cols int, acc *float32) {
+		if cols%8 == 0 {
+			decayAVX2(s, k, f, rows, cols, acc)
+		} else {
+			decayGeneric(s, k, f, rows, cols, acc)
+		}
+	},
+	learn: func(s, k, d, q *float32, rows, cols int, acc *float32) {
+		if cols%8 == 0 {
+			learnAVX2(s, k, d, q, rows, cols, acc)
+		} else {
+			learnGeneric(s, k, d, q, rows, cols, acc)
+		}
+	},
+}
+
+func dequantiseAVX2(w *ops.Weight, dst []float32, i int) {
+	n := len(dst)
+	switch {
+	case w.Type == weights.BF16 && n%8 == 0:
+		widenBF16AVX2(&dst[0], &w.RowData(i)[0], n)
+	case w.Type == weights.F16 && n%8 == 0:
+		widenF16AVX2(&dst[0], &w.RowData(i)[0], n)
+	default:
+		w.Row(dst, i)
+	}
+}
+
+// best is the fastest kernels that the processor runs.
+func best() *kernels {
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA && hasF16C() {
+		return &avx2
+	}
+	return &generic
+}
