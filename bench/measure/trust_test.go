@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -189,6 +190,19 @@ func squeeze(x *bench.Exchange) {
 	last := x.Chunks[len(x.Chunks)-1].Kernel
 	for i := range x.Chunks {
 		x.Chunks[i].Kernel, x.Chunks[i].User = last, last+ms/10
+	}
+}
+
+// A read that completed several events counts once.
+func TestStampDelayByRead(t *testing.T) {
+	s := trusted()
+	for _, x := range s.Exchanges {
+		for i := range x.Chunks {
+			x.Chunks[i].Read /= 3
+		}
+	}
+	if k := check(Compute(s, Options{}), "stamp_delay"); !strings.HasSuffix(k.Value, "over 840 reads") { // 120 requests of 7
+		t.Errorf("%s", k.Value)
 	}
 }
 
