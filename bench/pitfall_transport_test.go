@@ -155,7 +155,8 @@ func TestPitfall14(t *testing.T) {
 				if sc.LineBytes > 0 {
 					break // lines of 1 MB wait in the endpoint's send buffer for a reader that is slower
 				}
-				within(t, "time of a chunk", measure.Num(a.Arrivals[i].At.Seconds()), s.at(w), slack(&a.Request))
+				// Cut at every byte, a chunk is many reads, and on a busy machine their newest stamp is late.
+				within(t, "time of a chunk", measure.Num(a.Arrivals[i].At.Seconds()), s.at(w), 2*time.Second)
 			}
 			holds(t, a.Broken)
 		})
