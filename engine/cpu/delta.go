@@ -66,12 +66,13 @@ type deltaRule struct {
 	bias  vector
 	cache *cache
 	layer int
+	tiled bool
 }
 
 // DeltaRule moves the state on by each row and sets dst to what q reads.
 func (b *Backend) DeltaRule(dst ops.Tensor, in *ops.Delta, c ops.Cache, layer int) {
 	b.delta = deltaRule{b: b, dst: of(dst), q: of(in.Q), k: of(in.K), v: of(in.V), a: of(in.A), gb: of(in.B),
-		alog: in.ALog.(vector), bias: in.Bias.(vector), cache: c.(*cache), layer: layer}
+		alog: in.ALog.(vector), bias: in.Bias.(vector), cache: c.(*cache), layer: layer, tiled: in.Tiled}
 	b.workers.run(&b.delta, len(b.batch.Segments)*in.V.Heads)
 }
 
@@ -83,6 +84,9 @@ func (t *deltaRule) do(piece, worker int) {
 	s := &t.b.batch.Segments[piece/heads]
 	head := piece % heads
 	keyHead := head / (heads / t.k.heads)
+	if t.tiled {
+		keyHead = head % t.k.heads
+	}
 	shape := &t.cache.shape
 	dk, dv := shape.KeyDim, shape.ValueDim
 	state := t.cache.matrix(s.State, t.layer, head)

@@ -41,6 +41,7 @@ func (b *binder) newDeltaNet(prefix string) *deltaNet {
 	d.delta.Q = ops.Part(mixed, 0, nk, c.LinearKeyHeads)
 	d.delta.K = ops.Part(mixed, nk, nk, c.LinearKeyHeads)
 	d.delta.V = ops.Part(mixed, 2*nk, nv, c.LinearValueHeads)
+	d.delta.Tiled = c.LinearTiled
 	ba := b.shared("delta ba", 2*c.LinearValueHeads)
 	d.strength = ops.All(ba)
 	d.delta.B = ops.Part(ba, 0, c.LinearValueHeads, 1)

@@ -124,6 +124,9 @@ type Delta struct {
 	A, B Tensor // [ValueHeads]: decay and write strength before their activations
 	ALog Vector // [ValueHeads]
 	Bias Vector // [ValueHeads], dt_bias
+	// Value head i reads key head i / (ValueHeads/KeyHeads), or
+	// i mod KeyHeads if Tiled.
+	Tiled bool
 }
 
 // Backend computes. Calls come from one goroutine, in order; results may be
