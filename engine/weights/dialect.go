@@ -48,6 +48,7 @@ func (m *Model) addFolder(list []stored) error {
 		if t == nil {
 			continue
 		}
+		t.Stored = s.name
 		if m.tensors[t.Name] != nil {
 			return fmt.Errorf("%s: tensor %.200q is there packed and unpacked", s.file, s.name)
 		}

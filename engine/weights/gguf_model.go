@@ -89,7 +89,7 @@ func (m *Model) addGGUF(src *ggufTensor) error {
 	if err != nil {
 		return err
 	}
-	t := &Tensor{Name: name, Type: src.kind, Shape: src.shape, Data: src.data}
+	t := &Tensor{Name: name, Stored: src.name, Type: src.kind, Shape: src.shape, Data: src.data}
 	if _, twice := m.tensors[name]; twice {
 		return fmt.Errorf("tensor %q is a second %s", src.name, name)
 	}

@@ -13,6 +13,8 @@ type Tensor struct {
 	// part "language_model." that models with a picture encoder put into the
 	// names of their text half is left out.
 	Name string
+	// Stored is the name in the file, of a quantised matrix that of its codes.
+	Stored string
 	// Type is the layout of Data.
 	Type Type
 	// Shape is row-major, outermost first: a linear layer is [out, in].
