@@ -29,7 +29,7 @@ type bpe struct {
 // setMarker finds out where texts can be cut before marker, given every token that a merge makes
 // and whether a merge takes byte-fallback tokens, whose text is not that of their bytes.
 func (m *bpe) setMarker(marker string, products []string, mergesBytes bool) {
-	if _, ok := m.vocab[marker]; !ok || mergesBytes || m.ignoreMerges {
+	if _, ok := m.vocab[marker]; !ok || m.ignoreMerges {
 		return
 	}
 	m.marker, m.glue = marker, map[rune]bool{}
@@ -43,6 +43,9 @@ func (m *bpe) setMarker(marker string, products []string, mergesBytes bool) {
 			m.glue[r] = true
 			from += i + len(marker)
 		}
+	}
+	if mergesBytes && m.glue['>'] {
+		m.marker = "" // a byte token may end in any byte, so any character may stand before the marker
 	}
 }
 

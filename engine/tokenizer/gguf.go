@@ -305,15 +305,25 @@ func (g ggufMeta) numbers(key string) ([]float64, error) {
 	switch x := g[key].(type) {
 	case nil:
 		return nil, nil
-	case []float32:
-		return floats(x), nil
 	case []float64:
 		return x, nil
+	case []float32:
+		return floats(x), nil
+	case []int8:
+		return floats(x), nil
+	case []int16:
+		return floats(x), nil
 	case []int32:
+		return floats(x), nil
+	case []int64:
+		return floats(x), nil
+	case []uint8:
+		return floats(x), nil
+	case []uint16:
 		return floats(x), nil
 	case []uint32:
 		return floats(x), nil
-	case []int64:
+	case []uint64:
 		return floats(x), nil
 	case []any:
 		list := make([]float64, len(x))
@@ -332,13 +342,17 @@ func (g ggufMeta) numbers(key string) ([]float64, error) {
 
 func (g ggufMeta) id(key string) (int, bool) {
 	n, ok := number64(g[key])
-	if !ok || n < 0 || n >= maxID {
+	if !ok || !(n >= 0 && n < maxID) {
 		return 0, false
 	}
 	return int(n), true
 }
 
-func floats[T float32 | int32 | uint32 | int64](x []T) []float64 {
+type numeric interface {
+	int | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
+}
+
+func floats[T numeric](x []T) []float64 {
 	list := make([]float64, len(x))
 	for i, v := range x {
 		list[i] = float64(v)
@@ -348,20 +362,28 @@ func floats[T float32 | int32 | uint32 | int64](x []T) []float64 {
 
 func number64(v any) (float64, bool) {
 	switch n := v.(type) {
-	case float32:
-		return float64(n), true
-	case float64:
-		return n, true
 	case int:
+		return float64(n), true
+	case int8:
+		return float64(n), true
+	case int16:
 		return float64(n), true
 	case int32:
 		return float64(n), true
 	case int64:
 		return float64(n), true
+	case uint8:
+		return float64(n), true
+	case uint16:
+		return float64(n), true
 	case uint32:
 		return float64(n), true
 	case uint64:
 		return float64(n), true
+	case float32:
+		return float64(n), true
+	case float64:
+		return n, true
 	}
 	return 0, false
 }
