@@ -179,6 +179,32 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
+// BenchmarkCancel stops a request in its prefill; the time is from the cancellation to the return of Do.
+func BenchmarkCancel(b *testing.B) {
+	url := startServer(b, 1, time.Hour)
+	c := newClient(b, url)
+	call := chat(b, c)
+	var total, worst time.Duration
+	for b.Loop() {
+		ctx, cancel := context.WithCancel(context.Background())
+		var at time.Time
+		sink := &log{came: make(chan struct{}, 8)}
+		go func() {
+			<-sink.came
+			<-sink.came // the server has answered with its head
+			at = time.Now()
+			cancel()
+		}()
+		if r := call.Do(ctx, &bench.Request{}, sink); r.End.Status != bench.Stopped {
+			b.Fatalf("got %+v", r.End)
+		}
+		took := time.Since(at)
+		total, worst = total+took, max(worst, took)
+	}
+	b.ReportMetric(float64(total.Microseconds())/float64(b.N), "µs/cancel")
+	b.ReportMetric(float64(worst.Microseconds()), "µs-worst")
+}
+
 // BenchmarkChunk reads one ordinary chunk, fast and in general.
 func BenchmarkChunk(b *testing.B) {
 	data := []byte(strings.TrimSpace(strings.TrimPrefix(content("Hello, \nwörld"), "data: ")))

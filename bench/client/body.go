@@ -14,6 +14,9 @@ import (
 // grace is how long the end of the body is waited for after [DONE], to use the connection again.
 const grace = 500 * time.Millisecond
 
+// errorPatience is how long the words of an HTTP error are waited for.
+const errorPatience = 2 * time.Second
+
 // maxBody bounds an answer that is not a stream.
 const maxBody = 64 << 20
 

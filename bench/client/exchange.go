@@ -106,7 +106,6 @@ type exchange struct {
 	reused bool
 	alone  bool          // a goroutine of its own receives
 	sent   time.Duration // when the connection was there
-	wrote  time.Duration // when the request had been written; 0 = not yet
 	werr   error
 
 	timer *time.Timer
@@ -239,7 +238,7 @@ func (x *exchange) follow() *failure {
 	var b batch
 	for {
 		news := x.queue.take(&b)
-		x.wrote, x.werr = news.wrote, news.werr
+		x.werr = news.werr
 		if news.head != nil && x.head == nil {
 			x.first, x.begun = b.marks[0], true
 			if f := x.begin(news.head); f != nil {
@@ -371,7 +370,7 @@ func (x *exchange) begin(h *head) *failure {
 		x.redirect = h.location
 		x.grace = x.c.o.Clock.Now() + grace
 	} else if h.status/100 != 2 {
-		x.grace = x.c.o.Clock.Now() + 5*time.Second
+		x.grace = x.c.o.Clock.Now() + errorPatience
 	}
 	if x.redirect == "" {
 		x.connection()
@@ -403,8 +402,8 @@ func (x *exchange) connection() {
 		e.Reused, e.Remote, e.DNS, e.Connect, e.TLS = t.reused, t.remote, t.dns, t.connect, t.tls
 	}
 	x.connGiven = true
-	if x.wrote > 0 {
-		e.Wrote = x.wrote
+	if wrote := x.queue.sent(0); wrote > 0 {
+		e.Wrote = wrote
 	}
 	if x.begun {
 		e.FirstByte = x.first.user
@@ -446,7 +445,7 @@ func (x *exchange) release() {
 	if x.conn == nil {
 		x.queue.leave()
 		x.cancel()
-	} else if x.over && !x.rest && x.framing.done() && !x.head.close && x.wrote > 0 && !x.c.o.NoKeepAlive {
+	} else if x.over && !x.rest && x.framing.done() && !x.head.close && !x.c.o.NoKeepAlive && x.queue.sent(50*time.Millisecond) > 0 {
 		x.c.pool.put(x.conn, x.c.o.Clock.Now())
 	} else {
 		x.conn.close()

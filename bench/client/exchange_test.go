@@ -266,7 +266,7 @@ func TestEarlyAnswer(t *testing.T) {
 			c.Close()
 		}()
 		c := newClient(t, "http://"+l.Addr().String())
-		res, _, _ := doCall(t, t.Context(), chat(t, c, func(ch *Chat) { ch.Messages[0].Content = strings.Repeat("x", 32<<20) }))
+		res, _, _ := doCall(t, t.Context(), chat(t, c, func(ch *Chat) { ch.Messages[0].Content = strings.Repeat("x", 16<<20) }))
 		if res.End.Class != "http-413" || !strings.Contains(res.End.Error, "too long") {
 			t.Errorf("got %+v", res.End)
 		}

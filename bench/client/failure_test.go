@@ -219,7 +219,7 @@ func TestHTTPErrors(t *testing.T) {
 // TestErrorBodyHangs: the words of an error are waited for only so long.
 func TestErrorBodyHangs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes five seconds")
+		t.Skip("takes two seconds")
 	}
 	url := serve(t, func(c net.Conn, _ request) bool {
 		_, _ = io.WriteString(c, "HTTP/1.1 500 Oops\r\nContent-Length: 100\r\n\r\nhalf")

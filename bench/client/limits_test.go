@@ -96,12 +96,17 @@ func TestCancel(t *testing.T) {
 		defer l.Close()
 		defer close(block)
 		c := newClient(t, "http://"+l.Addr().String())
-		k := chat(t, c, func(ch *Chat) { ch.Messages[0].Content = strings.Repeat("x", 32<<20) })
+		k := chat(t, c, func(ch *Chat) { ch.Messages[0].Content = strings.Repeat("x", 16<<20) })
 		ctx, cancel := context.WithCancel(t.Context())
-		soon(cancel)
-		res, lg, _ := doCall(t, ctx, k)
-		if res.End.Status != bench.Stopped || lg.conn().Wrote != bench.Unset {
-			t.Errorf("%+v, %+v", res.End, lg.conn())
+		lg := &log{came: make(chan struct{}, 9)}
+		go func() {
+			<-lg.came // the request has been handed over
+			time.Sleep(50 * time.Millisecond)
+			cancel()
+		}()
+		res := k.Do(ctx, &bench.Request{}, lg)
+		if conn := lg.conn(); res.End.Status != bench.Stopped || conn == nil || conn.Wrote != bench.Unset {
+			t.Errorf("%+v, %+v", res.End, conn)
 		}
 	})
 }

@@ -35,6 +35,7 @@ func (c *Client) ask(ctx context.Context, method, address string, body []byte) (
 	}
 	req.Header = c.fields.Clone()
 	req.Header.Set("Accept", "application/json")
+	req.Header["Idempotency-Key"] = nil // not sent: lets net/http ask again if the server had just closed the connection
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

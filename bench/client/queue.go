@@ -73,6 +73,15 @@ func (q *queue) push(b []byte, read int32, kernel int64, user time.Duration) (fu
 	return full
 }
 
+// answered takes the head of an answer that net/http took apart.
+func (q *queue) answered(h *head, at time.Duration) {
+	q.mu.Lock()
+	q.head = h
+	q.in.marks = append(q.in.marks, mark{user: at}) // of its first byte
+	q.mu.Unlock()
+	q.signal()
+}
+
 // onRoom calls f as soon as there is room, or nobody takes any more.
 func (q *queue) onRoom(f func()) {
 	q.mu.Lock()
@@ -119,6 +128,28 @@ func (q *queue) written(at time.Duration, err error) {
 	q.signal()
 }
 
+// sent is when the request had been written, 0 if it has not yet. The goroutine that wrote it may say so
+// after a quick answer has come; patience is how long to wait for its word.
+func (q *queue) sent(patience time.Duration) time.Duration {
+	var over <-chan time.Time
+	for {
+		q.mu.Lock()
+		wrote, werr := q.wrote, q.werr
+		q.mu.Unlock()
+		if wrote > 0 || werr != nil || patience == 0 {
+			return wrote
+		}
+		if over == nil {
+			over = time.After(patience)
+		}
+		select {
+		case <-q.wake:
+		case <-over:
+			patience = 0
+		}
+	}
+}
+
 // take exchanges an emptied batch for what has come.
 func (q *queue) take(b *batch) (news news) {
 	b.clear()
@@ -126,7 +157,7 @@ func (q *queue) take(b *batch) (news news) {
 	*b, q.in = q.in, *b
 	room := q.room
 	q.room = nil
-	news.err, news.errAt, news.wrote, news.werr, news.head = q.err, q.errAt, q.wrote, q.werr, q.head
+	news.err, news.errAt, news.werr, news.head = q.err, q.errAt, q.werr, q.head
 	q.mu.Unlock()
 	if room != nil {
 		room()
@@ -138,7 +169,6 @@ func (q *queue) take(b *batch) (news news) {
 type news struct {
 	err   error
 	errAt time.Duration
-	wrote time.Duration
 	werr  error
 	head  *head
 }

@@ -35,6 +35,6 @@ func (x *exchange) hop(n int) *failure {
 	}
 	x.target, x.address = next, u.RequestURI()
 	x.begun, x.first, x.head, x.raw, x.over, x.rest, x.redirect, x.grace = false, mark{}, nil, nil, false, false, "", 0
-	x.wrote, x.werr = 0, nil
+	x.werr = nil
 	return nil
 }

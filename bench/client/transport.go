@@ -122,11 +122,7 @@ func (c *Client) receive(q *queue, req *http.Request) {
 	if e := strings.ToLower(resp.Header.Get("Content-Encoding")); e != "identity" {
 		h.encoding = e
 	}
-	first := now()
-	q.mu.Lock()
-	q.head = h
-	q.mu.Unlock()
-	q.push(nil, 0, 0, first)
+	q.answered(h, now())
 	b := make([]byte, 16<<10)
 	for read := int32(1); ; read++ {
 		n, err := resp.Body.Read(b)
