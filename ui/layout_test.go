@@ -209,7 +209,7 @@ func TestTilesDoNotMove(t *testing.T) {
 	for _, k := range []float64{0.011, 0.97, 3.3, 11} {
 		f.mu.Lock()
 		s := &f.state.Snapshot
-		s.Rate, s.Median, s.Max = s.Rate*0+9.87*100, s.Median*0+0.5, s.Max*0+12345
+		s.Rate, s.Median, s.Max = s.Rate*0+9.87*100, s.Median*0+5, s.Max*0+12345
 		s.MaxGap, s.TTFT, s.Tokens, s.Requests = 0.0012, 2.5, int(100*k*k*k), int(k*90)
 		f.mu.Unlock()
 		for text, at := range where() {

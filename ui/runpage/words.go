@@ -83,9 +83,9 @@ func written(s console.RunState) words {
 	w.maxGap = write(gapMetric, snap.MaxGap, "")
 	w.tokens = group(snap.Tokens)
 	if snap.Source != "" && snap.Source != measure.Clock {
-		w.source = "counted by: " + string(snap.Source)
+		w.source = "by the " + string(snap.Source) + " " + w.mark
 		if snap.Source == measure.Estimate {
-			w.source = "estimate"
+			w.source = "estimate " + w.mark
 		}
 	}
 	w.requests = group(snap.Requests)

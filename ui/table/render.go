@@ -56,7 +56,7 @@ func (r *renderer) put(c *canvas.Text, text string, x, y, w, h float32, right bo
 		w = width - x
 		right = false
 	}
-	if x < -1 || w < 8 {
+	if x < -1 || w < 1 || x+w >= width-1 && w < 8 {
 		c.Hide()
 		return
 	}
@@ -75,7 +75,7 @@ func (r *renderer) put(c *canvas.Text, text string, x, y, w, h float32, right bo
 func (r *renderer) arrange() {
 	t, p := r.t, look.Now()
 	size, rowH := t.Size(), t.RowHeight()
-	widths := t.widths(size.Width)
+	widths, across := t.widths(size.Width), t.extent()
 	t.shift = fyne.Min(t.shift, t.overflow())
 
 	xs := make([]float32, len(widths))
@@ -107,14 +107,14 @@ func (r *renderer) arrange() {
 	}
 	r.rule.FillColor = p.Line
 	r.rule.Move(fyne.NewPos(0, rowH-1))
-	r.rule.Resize(fyne.NewSize(size.Width, 1))
+	r.rule.Resize(fyne.NewSize(across, 1))
 
 	r.objects = append(r.objects[:0], r.rule, r.hover, r.selected)
 	r.hover.Hide()
 	if t.hover >= 0 && t.hover < t.rows {
 		r.hover.FillColor = p.Surface
 		r.hover.Move(fyne.NewPos(0, float32(t.hover+1)*rowH))
-		r.hover.Resize(fyne.NewSize(size.Width, rowH))
+		r.hover.Resize(fyne.NewSize(across, rowH))
 		r.hover.Show()
 	}
 	r.selected.Hide()
@@ -126,7 +126,7 @@ func (r *renderer) arrange() {
 			r.selected.StrokeColor, r.selected.StrokeWidth = p.Accent, 1
 		}
 		r.selected.Move(fyne.NewPos(0, float32(from+1)*rowH))
-		r.selected.Resize(fyne.NewSize(size.Width, float32(to-from)*rowH))
+		r.selected.Resize(fyne.NewSize(across, float32(to-from)*rowH))
 		r.selected.Show()
 	}
 	for c := range t.columns {
@@ -157,7 +157,7 @@ func (r *renderer) arrange() {
 		y := float32(row+1) * rowH
 		l.rule.FillColor = p.Line
 		l.rule.Move(fyne.NewPos(0, y+rowH-1))
-		l.rule.Resize(fyne.NewSize(size.Width, 1))
+		l.rule.Resize(fyne.NewSize(across, 1))
 		r.objects = append(r.objects, l.rule)
 		for c := range t.columns {
 			cell := t.cell(row, c)

@@ -272,7 +272,7 @@ var bold = fyne.TextStyle{Bold: true}
 func (t *Table) style(col int) fyne.TextStyle { return fyne.TextStyle{Monospace: t.columns[col].Right} }
 
 // widths shares the width out to the columns: stretching ones give way, down to their least width
-// or 96 units, and take what is left over.
+// or 96 units. None gets more than it needs: a number far from its name is hard to read.
 func (t *Table) widths(width float32) []float32 {
 	w := append([]float32(nil), t.natural...)
 	total, stretch := float32(0), 0
@@ -285,7 +285,7 @@ func (t *Table) widths(width float32) []float32 {
 	spare := width - total
 	for c := range w {
 		if t.columns[c].Stretch && stretch > 0 {
-			give := spare / float32(stretch)
+			give := fyne.Min(0, spare/float32(stretch))
 			least := fyne.Min(w[c], fyne.Max(t.columns[c].Least, 96))
 			next := fyne.Max(w[c]+give, least)
 			spare -= next - w[c]
@@ -294,6 +294,15 @@ func (t *Table) widths(width float32) []float32 {
 		}
 	}
 	return w
+}
+
+// extent is the width of all columns, or that of the table where it is less.
+func (t *Table) extent() float32 {
+	total := float32(look.Step)
+	for _, w := range t.widths(t.Size().Width) {
+		total += w + t.gap()
+	}
+	return fyne.Min(total, t.Size().Width)
 }
 
 // overflow is by how much the columns are wider than the table.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/driver/desktop"
 	"fyne.io/fyne/v2/test"
 
@@ -128,7 +129,7 @@ func TestPointerSelectsAndOpens(t *testing.T) {
 	if from, to := g.selection(); from != 3 || to != 6 {
 		t.Errorf("a press with shift selects %d to %d", from, to-1)
 	}
-	g.Tapped(&fyne.PointEvent{Position: fyne.NewPos(580, 10)})
+	g.Tapped(&fyne.PointEvent{Position: fyne.NewPos(g.extent()-20, 10)})
 	if head != 2 {
 		t.Errorf("a tap on the last head tells of column %d", head)
 	}
@@ -181,6 +182,28 @@ func TestWideTablesMoveSideways(t *testing.T) {
 	g.Scrolled(&fyne.ScrollEvent{Scrolled: fyne.Delta{DY: -40}})
 	if passed != -40 {
 		t.Error("the wheel got caught")
+	}
+}
+
+// TestHeadsAreShown holds for a head of one letter too.
+func TestHeadsAreShown(t *testing.T) {
+	test.NewTempApp(t)
+	g := New(look.Small, Column{Title: "Metric", Stretch: true}, Column{Title: "n", Right: true}, Column{Title: "p50", Unit: "s", Right: true})
+	g.SetRows(1, func(_, c int) Cell { return Cell{Text: "1"} })
+	g.Resize(fyne.NewSize(900, 60))
+	shown := map[string]bool{}
+	for _, o := range test.WidgetRenderer(g).Objects() {
+		if c, ok := o.(*canvas.Text); ok && c.Visible() {
+			shown[c.Text] = true
+		}
+	}
+	for _, want := range []string{"Metric", "n", "p50", "s", "1"} {
+		if !shown[want] {
+			t.Errorf("%q is not shown", want)
+		}
+	}
+	if w := g.extent(); w > 300 {
+		t.Errorf("three short columns take %g units", w)
 	}
 }
 
