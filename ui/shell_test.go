@@ -586,6 +586,11 @@ func TestNoticesOfTheStoreAreShown(t *testing.T) {
 	f.notices = []string{"The store was damaged; the copy of yesterday was restored."}
 	g := newStage(t, f, 1280, 776)
 	g.mustSay("the copy of yesterday was restored")
+	g.shell.Open("/tmp/cat.gif")
+	g.pump()
+	g.mustSay("cannot open")
+	g.press("Dismiss")
+	g.mustSay("the copy of yesterday was restored") // a later message only covers it
 	g.press("Dismiss")
 	if g.says("the copy of yesterday was restored") {
 		t.Error("a dismissed notice stays")

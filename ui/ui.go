@@ -67,7 +67,8 @@ type Shell struct {
 	centre     *fyne.Container // the pages
 	middle     *fyne.Container // the notice and the pages
 	notice     *look.Notice
-	offered    int // counts what can be undone, so that only the latest is forgotten
+	standing   string // what the console had to say at the start, until it is dismissed
+	offered    int    // counts what can be undone, so that only the latest is forgotten
 	bar        topBar
 	status     statusBar
 	commands   []*command
@@ -115,6 +116,13 @@ func New(p Params) *Shell {
 			s.middle.Refresh()
 		}
 	})
+	s.notice.OnDismiss = func() {
+		if s.notice.Text() == s.standing {
+			s.standing = ""
+		} else if s.standing != "" { // it was covered by what has just been dismissed
+			s.say(look.OnAmber, s.standing)
+		}
+	}
 	s.bar.build(s)
 	s.status.build(s)
 	s.buildPages()
@@ -356,6 +364,7 @@ func (s *Shell) tellNotices() {
 				for _, n := range st.Notices[1:] {
 					text += "\n" + n
 				}
+				s.standing = text
 				s.say(look.OnAmber, text)
 			}
 		}

@@ -115,6 +115,8 @@ type Notice struct {
 	actions *fyne.Container
 	dismiss *PushButton
 	moved   func()
+
+	OnDismiss func() // the user has read it
 }
 
 // NewNotice returns a hidden notice. It calls moved when it comes, goes or changes its height: what
@@ -122,7 +124,12 @@ type Notice struct {
 func NewNotice(moved func()) *Notice {
 	n := &Notice{edge: NewSurface(OnAccent), text: NewParagraph(""), actions: Line(Step)}
 	n.moved = moved
-	n.dismiss = Button("Dismiss", n.Close)
+	n.dismiss = Button("Dismiss", func() {
+		n.Close()
+		if n.OnDismiss != nil {
+			n.OnDismiss()
+		}
+	})
 	n.dismiss.Importance = widget.LowImportance
 	body := container.New(trailing{Gap}, n.text, n.actions)
 	n.Container = Rows(0,

@@ -207,6 +207,11 @@ func (g *Page) Select(id string) {
 	}
 	g.title.Set(s.Title)
 	g.description.Set(s.Description)
+	if s.Description == "" {
+		g.description.Hide()
+	} else {
+		g.description.Show()
+	}
 	g.parsed = nil
 	g.steps.SetRows(0, nil)
 	g.showFacts(s)
