@@ -391,6 +391,14 @@ func TestPitfall18(t *testing.T) {
 			change(&sc)
 			s := newStage(t, sc)
 			session, _ := s.run(t.Context(), runner.Options{Repeat: 2}, prompt())
+			session.Samples = nil // what a busy machine adds to the trust panel would hide the rest
+			for _, x := range session.Exchanges {
+				for i := range x.Chunks {
+					if c := &x.Chunks[i]; c.Kernel != bench.Unset {
+						c.User = c.Kernel
+					}
+				}
+			}
 			r := report.New(session, report.Options{})
 			found := ""
 			for _, f := range r.Findings {
