@@ -10,6 +10,10 @@
 // and, on the way back, the decoder. A stage of a kind that is not written here is an error when
 // the vocabulary is loaded: a tokenizer that quietly left one out would feed the model wrong ids.
 //
+// Decoded text is what the tokenizer makes of its tokens; the tidying of spaces before punctuation
+// that some Python front ends do afterwards (clean_up_tokenization_spaces) is not done, since a
+// stream could not do it.
+//
 // A Tokenizer is immutable and safe for concurrent use. The package is licensed under the Apache
 // License 2.0 (engine/LICENSE).
 package tokenizer

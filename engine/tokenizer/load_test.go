@@ -181,7 +181,7 @@ func TestFromGGUFAgrees(t *testing.T) {
 		}
 		want := load(t, "testdata/"+x.family+".json")
 		r := splitmix(3)
-		for range 2000 {
+		for range 1000 {
 			s := rule.string(&r, []string{"<|im_start|>", "<think>", "<|begin_of_text|>"})
 			if a, b := tok.Encode(s, true), want.Encode(s, true); !slices.Equal(a, b) {
 				t.Errorf("%s: %q is %v, from tokenizer.json %v", x.family, s, a, b)
@@ -293,7 +293,7 @@ func use(t *testing.T, tok *Tokenizer, text string) {
 }
 
 func FuzzFromJSON(f *testing.F) {
-	for _, family := range []string{"unusual", "mistral-metaspace"} {
+	for _, family := range families {
 		var x map[string]json.RawMessage
 		readJSON(f, "testdata/"+family+".json", &x)
 		x["model"] = json.RawMessage(`{"type":"BPE","unk_token":"a","vocab":{"a":0,"b":1,"ab":2,"▁":3},"merges":[["a","b"]]}`)
