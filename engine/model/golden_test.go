@@ -70,7 +70,7 @@ func TestGoldens(t *testing.T) {
 				for _, row := range g.Rows {
 					got = append(got, all[row])
 				}
-				check(t, b.Name(), got, g.Logits)
+				check(t, name, b.Name(), got, g.Logits)
 				if g.Drafted == nil {
 					continue
 				}
@@ -82,17 +82,28 @@ func TestGoldens(t *testing.T) {
 					}
 					drafted = append(drafted, split(m, logits)...)
 				}
-				check(t, b.Name()+", prediction head", drafted, g.Drafted)
+				check(t, name, b.Name()+", prediction head", drafted, g.Drafted)
 			}
 		})
 	}
 }
 
-func check(t *testing.T, what string, got [][]float32, want [][]float64) {
+// tolerance is what single precision leaves. For linear attention it is more:
+// transformers' own chunked and stepwise results differ by 6e-4 at most and
+// 3.5e-5 in the root mean square on this model.
+func tolerance(name string) (largest, rms float64) {
+	if name == "qwen3_5" {
+		return 1e-3, 1e-4
+	}
+	return 1e-4, 1e-5
+}
+
+func check(t *testing.T, name, what string, got [][]float32, want [][]float64) {
 	t.Helper()
 	largest, rms, size := distance(got, want)
 	t.Logf("%s: largest difference %.2g, root mean square %.2g, of logits with root mean square %.2g", what, largest, rms, size)
-	if !(largest < 2e-4) || !(rms < 4e-5) {
+	most, mean := tolerance(name)
+	if !(largest < most) || !(rms < mean) {
 		t.Errorf("%s: logits are off by up to %g, root mean square %g", what, largest, rms)
 	}
 }
