@@ -218,21 +218,59 @@ func gap(a, b sim.Write) bracket {
 	return bracket{time.Duration(b.MonoBefore - a.MonoAfter), time.Duration(b.MonoAfter - a.MonoBefore)}
 }
 
-// slack is what a stamp may be off: the kernel's by the wait for its own work on a machine that has too
-// much of it, those of a read's return by the wait for the reader as well.
+// slack is how late a stamp may be. A read's return waits for the reader. The kernel's waits too where bytes
+// were not read at once: it puts them together with those that follow, under the stamp of the last.
 func slack(r *measure.Request) time.Duration {
 	if r.Stamp == bench.KernelStamp {
-		return 100 * ms
+		return 400 * ms
 	}
-	return 200 * ms
+	return 600 * ms
 }
 
-// within checks a time against its bracket.
-func within(t testing.TB, what string, got measure.Num, b bracket, slack time.Duration) {
+// early is how much too early a time may be: what the clocks' offset was off. Nothing comes before it was
+// sent, so this side is sharp on any machine.
+const early = 20 * ms
+
+// came checks the time of a write, which may be late by the slack.
+func came(t testing.TB, what string, got measure.Num, b bracket, slack time.Duration) {
 	t.Helper()
-	if lo, hi := (b.lo - slack).Seconds(), (b.hi + slack).Seconds(); !(float64(got) >= lo && float64(got) <= hi) {
-		t.Errorf("%s is %.1f ms, the endpoint's log says %.1f to %.1f ms", what, 1e3*got, 1e3*b.lo.Seconds(), 1e3*b.hi.Seconds())
+	lies(t, what, got, b, bracket{b.lo - early, b.hi + slack})
+}
+
+// lasted checks the time between two writes, of which either may be late by the slack.
+func lasted(t testing.TB, what string, got measure.Num, b bracket, slack time.Duration) {
+	t.Helper()
+	lies(t, what, got, b, bracket{b.lo - slack, b.hi + slack})
+}
+
+func lies(t testing.TB, what string, got measure.Num, truth, allowed bracket) {
+	t.Helper()
+	if !(float64(got) >= allowed.lo.Seconds() && float64(got) <= allowed.hi.Seconds()) {
+		t.Errorf("%s is %.1f ms, the endpoint's log says %.1f to %.1f ms", what, 1e3*got, 1e3*truth.lo.Seconds(), 1e3*truth.hi.Seconds())
 	}
+}
+
+// inTime tells whether the endpoint kept to its schedule in a request and the client was there to read.
+// Where the shape of a stream matters, and not only its times, there is nothing to check otherwise.
+func (s *stage) inTime(r *measure.Request, writes []sim.Write) bool {
+	tokens := withTokens(writes)
+	for i, w := range tokens {
+		if time.Duration(w.MonoBefore-w.Due) > 30*ms || i < len(r.Arrivals) && r.Arrivals[i].At > s.at(w).hi+30*ms {
+			return false
+		}
+	}
+	return true
+}
+
+// undisturbed tries until the machine did not disturb; try tells whether it did not.
+func undisturbed(t *testing.T, try func() bool) {
+	t.Helper()
+	for range 6 {
+		if try() {
+			return
+		}
+	}
+	t.Skip("the machine is so busy that the endpoint never kept to its schedule: nothing could be checked")
 }
 
 // holds checks the invariants that every measurement has to keep.
