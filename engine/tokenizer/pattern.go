@@ -24,6 +24,12 @@ type pattern interface {
 type matcher func(t *classPages, s string, i int) int
 
 func (m matcher) cut(dst []span, s string) []span {
+	m.each(s, func(x span) { dst = append(dst, x) })
+	return dst
+}
+
+// each hands out the spans of cut one by one.
+func (m matcher) each(s string, yield func(span)) {
 	t := classTable()
 	loose := 0 // start of what no match has taken
 	for i := 0; i < len(s); {
@@ -34,15 +40,14 @@ func (m matcher) cut(dst []span, s string) []span {
 			continue
 		}
 		if loose < i {
-			dst = append(dst, span{loose, i, false})
+			yield(span{loose, i, false})
 		}
-		dst = append(dst, span{i, end, true})
+		yield(span{i, end, true})
 		i, loose = end, end
 	}
 	if loose < len(s) {
-		dst = append(dst, span{loose, len(s), false})
+		yield(span{loose, len(s), false})
 	}
-	return dst
 }
 
 // literal is a pattern that is a plain string.

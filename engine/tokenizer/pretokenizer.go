@@ -45,6 +45,17 @@ type split struct {
 }
 
 func (p split) preTokenize(s string, where position, yield func(string, position)) {
+	if m, ok := p.pattern.(matcher); ok && p.behavior == isolated && !p.invert {
+		// What nearly every text goes through: every span is a piece, and none needs to be kept.
+		m.each(s, func(x span) {
+			at := inside
+			if x.start == 0 {
+				at = where
+			}
+			yield(s[x.start:x.end], at)
+		})
+		return
+	}
 	var buffer [64]span
 	spans := p.pattern.cut(buffer[:0], s)
 	if p.invert {
