@@ -129,8 +129,8 @@ func newPlan(m *weights.Model, o Options) (*plan, error) {
 		case it.format == BF16:
 		case len(t.Shape) != 2:
 			why = "it is not a matrix"
-		case m.Config.TieEmbeddings && (it.group == Embed || it.group == LMHead):
-			why = "it is embedding and head at once, which transformers cannot load quantised"
+		case m.Config.TieEmbeddings && it.group == LMHead:
+			why = "the configuration takes the embedding for the head, so it is not used"
 		case it.format == NVFP4 && t.Cols()%weights.NVFP4Group != 0:
 			why = fmt.Sprintf("its rows of %d are not whole groups of %d", t.Cols(), weights.NVFP4Group)
 		}

@@ -20,9 +20,9 @@ import (
 
 func TestRecipes(t *testing.T) {
 	for _, c := range []struct{ text, want, wrong string }{
-		{text: "all", want: "mlp:nvfp4,attn:nvfp4,gdn:nvfp4,lmhead:nvfp4,embed:nvfp4,mtp:nvfp4,router:nvfp4,expert:nvfp4"},
-		{text: DefaultRecipe, want: "mlp:nvfp4,attn:nvfp4,gdn:fp8,lmhead:nvfp4,embed:nvfp4,mtp:nvfp4,router:nvfp4,expert:nvfp4"},
-		{text: "all:fp8, -embed,-router,-expert", want: "mlp:fp8,attn:fp8,gdn:fp8,lmhead:fp8,mtp:fp8"},
+		{text: "all", want: "mlp:nvfp4,attn:nvfp4,gdn:nvfp4,lmhead:nvfp4,mtp:nvfp4,router:nvfp4,expert:nvfp4"},
+		{text: DefaultRecipe, want: "mlp:nvfp4,attn:nvfp4,gdn:fp8,lmhead:nvfp4,mtp:nvfp4,router:nvfp4,expert:nvfp4"},
+		{text: "all:fp8, embed,-router,-expert", want: "mlp:fp8,attn:fp8,gdn:fp8,lmhead:fp8,embed:nvfp4,mtp:fp8"},
 		{text: "mlp,attn:fp8,attn:bf16", want: "mlp:nvfp4,attn:bf16"},
 		{text: "mlp,-mlp", want: ""},
 		{text: "mlp,all", wrong: `"all" must come first`},
@@ -206,7 +206,7 @@ func model(t *testing.T, change func(name string, data []byte)) *weights.Model {
 // recipe and the errors that the report states.
 func TestWrite(t *testing.T) {
 	m := model(t, nil)
-	recipe, err := ParseRecipe(DefaultRecipe)
+	recipe, err := ParseRecipe(DefaultRecipe + ",embed:fp8")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestWrite(t *testing.T) {
 			}
 			want := before.Type
 			if g, ok := groupOf(name); ok {
-				want = map[Format]weights.Type{NVFP4: weights.NVFP4, FP8: weights.FP8Row}[recipe[g]]
+				want = map[Format]weights.Type{NVFP4: weights.NVFP4, FP8: weights.FP8Row}[recipe[g]] // all groups are in it
 			}
 			if after.Type != want {
 				t.Errorf("%s is %v, want %v", name, after.Type, want)

@@ -50,8 +50,11 @@ const DefaultRecipe = "all,gdn:fp8"
 type Recipe map[Group]Format
 
 // ParseRecipe reads a comma list: "all" or "all:FORMAT" (only at the front)
-// stands for every group, "GROUP" means nvfp4, "GROUP:FORMAT" that format, and
-// "-GROUP" takes a group out. Later items win.
+// stands for every group but embed, "GROUP" means nvfp4, "GROUP:FORMAT" that
+// format, and "-GROUP" takes a group out. Later items win.
+//
+// The embedding has to be named because transformers (5.24) cannot load a
+// compressed one; this engine can.
 func ParseRecipe(text string) (Recipe, error) {
 	r := Recipe{}
 	for i, item := range strings.Split(text, ",") {
@@ -82,7 +85,9 @@ func ParseRecipe(text string) (Recipe, error) {
 			return fail("must come first")
 		case name == "all":
 			for _, g := range Groups {
-				r[g] = f
+				if g != Embed {
+					r[g] = f
+				}
 			}
 		case slices.Contains(Groups, Group(name)):
 			r[Group(name)] = f
