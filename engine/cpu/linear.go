@@ -158,10 +158,13 @@ func (t *linear) integers(p *part, from, to int, s *scratch) {
 		codes, scales := &q.codes[row*q.cols], &q.scales[row*n]
 		for i := from; i < to; i++ {
 			four(&p.codes[i*width], &p.scales[i*per], codes, scales, n, &s.out)
-			for r, v := range s.out {
-				if p.minimum != nil {
-					v += k.dot(&p.minimum[i*n], &q.sums[(row+r)*n], n)
+			if p.minimum != nil {
+				k.dot4(&p.minimum[i*n], &q.sums[row*n], n, n, &s.more)
+				for r, v := range s.more {
+					s.out[r] += v
 				}
+			}
+			for r, v := range s.out {
 				t.put(row+r, p.first+i, v)
 			}
 		}
