@@ -170,11 +170,20 @@ func (t *linear) integers(p *part, from, to int, s *scratch) {
 		}
 	}
 	for ; row < t.rows; row++ {
-		codes, scales := &q.codes[row*q.cols], &q.scales[row*n]
+		codes, scales, sums := &q.codes[row*q.cols], &q.scales[row*n], &q.sums[row*n]
 		for i := from; i < to; i++ {
 			v := one(&p.codes[i*width], &p.scales[i*per], codes, scales, n)
 			if p.minimum != nil {
-				v += k.dot(&p.minimum[i*n], &q.sums[row*n], n)
+				// Minima of four matrix rows at once, as far as there are four.
+				switch r := (i - from) % 4; {
+				case i-r+4 > to:
+					v += k.dot(&p.minimum[i*n], sums, n)
+				case r == 0:
+					k.dot4(sums, &p.minimum[i*n], n, n, &s.more)
+					v += s.more[0]
+				default:
+					v += s.more[r]
+				}
 			}
 			t.put(row, p.first+i, v)
 		}
