@@ -83,7 +83,7 @@ func exp(x float32) float32 {
 		ln2hi = 0.693359375
 		ln2lo = -2.12194440e-4
 	)
-	n := float32(math.Floor(float64(x*log2e + 0.5)))
+	n := float32(int32(x*log2e - 0.5)) // to the nearest: x is not positive
 	r := x - n*ln2hi - n*ln2lo
 	p := float32(1.0 / 5040)
 	p = p*r + 1.0/720

@@ -57,6 +57,17 @@ func (s *Sampler) Sample(q *Sequence, logits []float32, mask Mask, top int) (Res
 		return Result{}, fmt.Errorf("cannot return the %d likeliest tokens: %d is the most", top, MaxTop)
 	}
 	p := &q.params
+	if len(q.bias) == 0 && q.window == nil && mask == nil && !p.draws() {
+		best := argmax(logits)
+		if best < 0 {
+			return Result{}, errNone
+		}
+		r := Result{LogProb: LogProb{Token: best}}
+		if top >= 0 {
+			s.logProbs(logits, top, &r)
+		}
+		return r, nil
+	}
 	copy(s.x, logits)
 	for _, b := range q.bias {
 		s.x[b.id] += b.bias
@@ -69,11 +80,11 @@ func (s *Sampler) Sample(q *Sequence, logits []float32, mask Mask, top int) (Res
 	}
 	best := argmax(s.x)
 	if best < 0 {
-		return Result{}, errors.New("cannot sample: no token can follow, every one has a logit of -Inf or is forbidden")
+		return Result{}, errNone
 	}
 	var r Result
 	r.Token = best
-	if p.Temperature > coldest && p.TopK != 1 && !math.IsInf(float64(s.x[best]), 1) {
+	if p.draws() && !math.IsInf(float64(s.x[best]), 1) {
 		r.Token = s.draw(p, s.x[best], Uniform(p.Seed, q.Len(), Draw))
 	}
 	if top >= 0 {
@@ -81,6 +92,11 @@ func (s *Sampler) Sample(q *Sequence, logits []float32, mask Mask, top int) (Res
 	}
 	return r, nil
 }
+
+var errNone = errors.New("cannot sample: no token can follow, every one has a logit of -Inf or is forbidden")
+
+// draws tells whether there is a draw, or only a largest logit.
+func (p *Params) draws() bool { return p.Temperature > coldest && p.TopK != 1 }
 
 func (w *window) penalise(x []float32, p *Params) {
 	for _, id := range w.distinct {
