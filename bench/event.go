@@ -62,17 +62,17 @@ type Endpoint struct {
 
 // Plan is how the suite was run.
 type Plan struct {
-	Workers  int     `json:"workers"`            // concurrent streams asked for
-	Repeat   int     `json:"repeat"`             // repetitions of the whole suite
-	Seed     int64   `json:"seed"`               // of fills, salts and order
-	Prefix   string  `json:"prefix"`             // PrefixSalted or PrefixShared
-	Failure  string  `json:"failure"`            // FailureStop, FailureSkip or FailureContinue
-	Warmup   int     `json:"warmup"`             // requests before each measured step, not counted in request metrics
-	Protocol string  `json:"protocol"`           // "http/1.1" or "h2"
-	SLO      []SLO   `json:"slo,omitempty"`      // objectives that each request, or the run, must meet
-	Channel  string  `json:"channel,omitempty"`  // "think-tags" where inline <think> is split off
-	Timeouts Timeout `json:"timeouts"`           // limits in force
-	Rate     float64 `json:"rate,omitempty"`     // requests a second, open loop; 0 = closed loop
+	Workers  int     `json:"workers"`           // concurrent streams asked for
+	Repeat   int     `json:"repeat"`            // repetitions of the whole suite
+	Seed     int64   `json:"seed"`              // of fills, salts and order
+	Prefix   string  `json:"prefix"`            // PrefixSalted or PrefixShared
+	Failure  string  `json:"failure"`           // FailureStop, FailureSkip or FailureContinue
+	Warmup   int     `json:"warmup"`            // requests before each measured step, not counted in request metrics
+	Protocol string  `json:"protocol"`          // "http/1.1" or "h2"
+	SLO      []SLO   `json:"slo,omitempty"`     // objectives that each request, or the run, must meet
+	Channel  string  `json:"channel,omitempty"` // "think-tags" where inline <think> is split off
+	Timeouts Timeout `json:"timeouts"`          // limits in force
+	Rate     float64 `json:"rate,omitempty"`    // requests a second, open loop; 0 = closed loop
 }
 
 // How prompts begin.
@@ -233,11 +233,11 @@ type End struct {
 	Status     Status        `json:"status"`
 	By         string        `json:"by"` // what ended it: EndDone, EndFinish, EndEOF, EndError, EndCancel
 	Finish     string        `json:"finish,omitempty"`
-	Class      string        `json:"class,omitempty"`      // of the error: connect, dns, tls, http-401, http-429, http-5xx, in-stream, malformed, timeout-idle, …
-	Error      string        `json:"error,omitempty"`      // one sentence that says what to do
+	Class      string        `json:"class,omitempty"`       // of the error: connect, dns, tls, http-401, http-429, http-5xx, in-stream, malformed, timeout-idle, …
+	Error      string        `json:"error,omitempty"`       // one sentence that says what to do
 	RetryAfter time.Duration `json:"retry_after,omitempty"` // as the server asked, 0 = it did not
-	End        time.Duration `json:"end"`                  // when By was seen
-	Close      time.Duration `json:"close"`                // when the body had been read to its end or was closed
+	End        time.Duration `json:"end"`                   // when By was seen
+	Close      time.Duration `json:"close"`                 // when the body had been read to its end or was closed
 	Stamp      StampKind     `json:"stamp"`
 	ClockStep  bool          `json:"clock_step,omitempty"` // the wall clock was set during the request
 	Usage      *Usage        `json:"usage,omitempty"`
@@ -248,7 +248,7 @@ type End struct {
 	Silent     int           `json:"silent"` // of these, without text (role, empty deltas, usage)
 	Malformed  int           `json:"malformed"`
 	Comments   int           `json:"comments"`
-	Bytes      int64         `json:"bytes"` // of the body
+	Bytes      int64         `json:"bytes"`              // of the body
 	Encoding   string        `json:"encoding,omitempty"` // Content-Encoding that came although identity was asked
 }
 

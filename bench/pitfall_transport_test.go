@@ -155,8 +155,14 @@ func TestPitfall14(t *testing.T) {
 				if sc.LineBytes > 0 {
 					break // lines of 1 MB wait in the endpoint's send buffer for a reader that is slower
 				}
-				// Cut at every byte, a chunk is many reads, and on a busy machine their newest stamp is late.
-				came(t, "time of a chunk", measure.Num(a.Arrivals[i].At.Seconds()), s.at(w), 2*time.Second)
+				at, b := measure.Num(a.Arrivals[i].At.Seconds()), s.at(w)
+				if sc.Split != "" {
+					// A chunk is many writes, the log has the last one, and an event may be over before it: with
+					// the CR of its empty line, while the LF is still to come.
+					lies(t, "time of a chunk", at, b, bracket{b.lo - 2*time.Second, b.hi + 2*time.Second})
+					continue
+				}
+				came(t, "time of a chunk", at, b, 2*time.Second)
 			}
 			holds(t, a.Broken)
 		})
