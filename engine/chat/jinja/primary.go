@@ -3,6 +3,7 @@ package jinja
 import (
 	"math/big"
 	"strconv"
+	"strings"
 )
 
 func (p *parser) primary() expr {
@@ -31,13 +32,15 @@ func (p *parser) primary() expr {
 		}
 		return &literal{at, s}
 	case kindInteger:
+		if len(t.text) > 1 && t.text[0] == '0' && t.text[1] >= '0' && t.text[1] <= '9' && strings.Trim(t.text, "0") != "" {
+			fail(t.line, "%s has leading zeros", t.text) // Go would read it as octal, Jinja does not
+		}
 		if n, err := strconv.ParseInt(t.text, 0, 64); err == nil {
 			return &literal{at, n}
 		}
 		if n, ok := new(big.Int).SetString(t.text, 0); ok && len(t.text) < 1000 {
 			return &literal{at, n}
 		}
-		// "007": jinja2 reads leading zeros as a decimal number only where all are zeros.
 		fail(t.line, "%s is no integer", t.text)
 	case kindFloat:
 		f, err := strconv.ParseFloat(t.text, 64)
@@ -155,13 +158,13 @@ func (p *parser) test(x expr) expr {
 		t.arguments = p.arguments()
 	case next.kind == kindString, next.kind == kindInteger, next.kind == kindFloat, p.op("["), p.op("{"),
 		next.kind == kindName && next.text != "else" && next.text != "or" && next.text != "and":
-		// jinja2 takes what follows as the argument, "if" and "in" included; no template ends a
-		// test before one of them without brackets, save "a is b if c", which jinja2 refuses and
-		// "recursive" after the filter of a loop.
-		if next.text == "is" && next.kind == kindName {
+		// What follows without brackets is the argument, but for the words that go on with the
+		// expression around the test.
+		switch {
+		case next.kind != kindName:
+		case next.text == "is":
 			fail(next.line, "tests cannot be chained with is")
-		}
-		if next.kind == kindName && (next.text == "if" || next.text == "in" || next.text == "not" || next.text == "recursive" || next.text == "is") {
+		case next.text == "if", next.text == "in", next.text == "not", next.text == "recursive":
 			return t
 		}
 		t.arguments.positional = []expr{p.postfix(p.primary())}
