@@ -85,7 +85,17 @@ func newEndpoint(t testing.TB) *endpoint {
 	return e
 }
 
+// published orders what a test sets on its endpoint before what the endpoint's goroutines read: the
+// client's own system calls tell the race detector nothing.
+var published sync.Mutex
+
+func publish() {
+	published.Lock()
+	defer published.Unlock()
+}
+
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	publish()
 	body, _ := io.ReadAll(r.Body)
 	if strings.HasSuffix(r.URL.Path, "/tokenize") && e.tokenizer {
 		var q struct{ Prompt string }
@@ -239,6 +249,7 @@ func (l *log) notes() string {
 
 // options are those of a run against an endpoint, without warm-up.
 func options(t testing.TB, url string, steps ...suite.Step) (Options, *log) {
+	publish()
 	clock := bench.StartClock()
 	c, err := client.New(client.Options{BaseURL: url, Clock: clock, Connections: 16})
 	if err != nil {
@@ -256,6 +267,7 @@ func options(t testing.TB, url string, steps ...suite.Step) (Options, *log) {
 
 func mustRun(t testing.TB, o Options) Outcome {
 	t.Helper()
+	publish()
 	out, err := Run(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)

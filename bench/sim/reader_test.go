@@ -110,7 +110,7 @@ func (c *client) post(path, body string, headers ...string) answer {
 
 // patience is how long a read waits for the next byte before it calls the
 // stream hanging.
-const patience = 4 * time.Second
+const patience = 10 * time.Second
 
 // read takes one answer off the connection.
 func (c *client) read() (a answer) {
