@@ -107,7 +107,10 @@ func TestSmolLM2Answers(t *testing.T) {
 
 // TestSmolLM2Llama compares logits with llama.cpp's, teacher-forced on its
 // own text. Another first choice is a tie if the margin between the two best
-// is below three times the RMS difference at that position in both.
+// is below three times the RMS difference at that position in both. If it is
+// no tie, float32 arithmetic on the same weights decides whose it is: where
+// that gives our choice too, and our logits are ten times closer to it than to
+// llama.cpp's, it is llama.cpp's rounding of activations to int8.
 func TestSmolLM2Llama(t *testing.T) {
 	python := llamaPython(t)
 	w := smollm2(t)
@@ -122,7 +125,7 @@ func TestSmolLM2Llama(t *testing.T) {
 	}
 	defer in.Close()
 	reader := bufio.NewReaderSize(in, 1<<20)
-	positions, ties, prompts, exacts := 0, 0, 0, 0
+	positions, ties, theirRounding, prompts, exacts := 0, 0, 0, 0, 0
 	var largest, squares, own float64
 	for {
 		var head [3]int32
@@ -142,36 +145,40 @@ func TestSmolLM2Llama(t *testing.T) {
 		}
 		for i := range n {
 			a, b := ours[i], theirs[i*vocab:(i+1)*vocab]
-			sum, self := 0.0, 0.0
 			for j := range a {
-				d := float64(a[j] - b[j])
-				largest = max(largest, math.Abs(d))
-				sum += d * d
-				if reference != nil {
-					e := float64(a[j] - reference[i][j])
-					self += e * e
-				}
+				largest = max(largest, math.Abs(float64(a[j]-b[j])))
 			}
+			rms := rootMeanSquare(a, b)
 			positions++
-			squares += sum / float64(vocab)
+			squares += rms * rms
 			if reference != nil {
 				exacts++
-				own += self / float64(vocab)
+				off := rootMeanSquare(a, reference[i])
+				own += off * off
 			}
-			rms := math.Sqrt(sum / float64(vocab))
 			if argmax(a) != argmax(b) {
 				if margin(a) < 3*rms && margin(b) < 3*rms {
 					ties++
-				} else {
+					continue
+				}
+				if reference == nil {
+					reference = after(t, exact, tokens, n)
+				}
+				switch off := rootMeanSquare(a, reference[i]); {
+				case argmax(reference[i]) == argmax(a) && 10*off < rms:
+					theirRounding++
+					t.Logf("token %d as in float32 instead of llama.cpp's %d: margins %.3f and %.3f, RMS difference %.3f, to float32 %.4f",
+						argmax(a), argmax(b), margin(a), margin(b), rms, off)
+				default:
 					t.Errorf("token %d instead of %d: margins %.3f and %.3f, RMS difference %.3f", argmax(a), argmax(b), margin(a), margin(b), rms)
 				}
 			}
 		}
 	}
-	t.Logf("%d positions, %d ties, RMS difference %.4f, largest %.3f; ours against float32 RMS %.2g",
-		positions, ties, math.Sqrt(squares/float64(positions)), largest, math.Sqrt(own/float64(exacts)))
-	if positions < 200 {
-		t.Errorf("only %d positions were compared", positions)
+	t.Logf("%d positions, %d ties, %d from llama.cpp's rounding, RMS difference %.4f, largest %.3f; ours against float32 RMS %.2g",
+		positions, ties, theirRounding, math.Sqrt(squares/float64(positions)), largest, math.Sqrt(own/float64(exacts)))
+	if positions < 200 || theirRounding > positions/200 {
+		t.Errorf("%d positions were compared, %d differ by more than a tie", positions, theirRounding)
 	}
 }
 
@@ -183,6 +190,16 @@ func after(t *testing.T, m *Model, tokens []int32, n int) [][]float32 {
 		t.Fatal(err)
 	}
 	return run(t, m, step)
+}
+
+// rootMeanSquare is that of a − b.
+func rootMeanSquare(a, b []float32) float64 {
+	sum := 0.0
+	for i, v := range a {
+		d := float64(v - b[i])
+		sum += d * d
+	}
+	return math.Sqrt(sum / float64(len(a)))
 }
 
 // margin is how far the best is above the second best.

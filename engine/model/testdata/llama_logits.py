@@ -32,8 +32,11 @@ def chat(question):
 
 
 def main(model, out):
-    llm = llama_cpp.Llama(model, n_ctx=1024, n_batch=512, logits_all=out != "--speed", verbose=False, n_threads=2, n_threads_batch=2)
-    if out == "--speed":
+    speed = out == "--speed"
+    threads = 2 if speed else 1  # two wait for each other on a busy machine
+    llm = llama_cpp.Llama(model, n_ctx=600, n_batch=512, logits_all=not speed, verbose=False,
+                          n_threads=threads, n_threads_batch=threads)
+    if speed:
         text = llm.tokenize(" ".join(QUESTIONS * 5).encode(), add_bos=False)[:512]
         rates = {"prefill": 0.0, "decode": 0.0}
         for _ in range(3):  # the best of three
