@@ -1,0 +1,46 @@
+// Package backend chooses what a model computes on.
+//
+// The package is under the Apache License 2.0, see engine/LICENSE.
+package backend
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"velo/engine/cpu"
+	"velo/engine/ops"
+)
+
+// CPU is the processor, which is always there.
+const CPU = "cpu"
+
+// Names lists the backends of this build.
+func Names() []string { return []string{CPU} }
+
+// Options choose and size a backend. The zero value is the best one that this machine has.
+type Options struct {
+	Name    string // one of Names, or "" or "auto" for the best one
+	Rows    int    // most rows of a step, 512 if 0
+	Workers int    // threads of the processor, all of them if 0
+	Exact   bool   // float32 arithmetic for every weight, on the processor
+}
+
+// Backend is a backend to be closed after use.
+type Backend interface {
+	ops.Backend
+	io.Closer
+}
+
+type processor struct{ *cpu.Backend }
+
+func (p processor) Close() error { p.Backend.Close(); return nil }
+
+// New makes the backend. The error says which names there are.
+func New(o Options) (Backend, error) {
+	switch o.Name {
+	case "", "auto", CPU:
+		return processor{cpu.New(cpu.Options{Rows: o.Rows, Workers: o.Workers, Exact: o.Exact})}, nil
+	}
+	return nil, fmt.Errorf("cannot compute on %q: this build has %s", o.Name, strings.Join(Names(), ", "))
+}

@@ -1,0 +1,257 @@
+// Package engine loads a model with all that it takes to answer with it: weights on a backend,
+// tokenizer, chat template, and its makers' defaults. What serves the model (engine/sched,
+// engine/server) and what uses it from the command line starts here.
+//
+// The package is under the Apache License 2.0, see engine/LICENSE.
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"velo/engine/backend"
+	"velo/engine/chat"
+	"velo/engine/model"
+	"velo/engine/sample"
+	"velo/engine/tokenizer"
+	"velo/engine/weights"
+)
+
+// Options size an engine. The zero value serves up to eight requests of up to 4096 tokens.
+type Options struct {
+	Backend     string                  // one of backend.Names; "" is the best one there is
+	Context     int                     // tokens of one request, prompt and answer; 0 = 4096 or the model's own, if less
+	Lanes       int                     // requests in one step; 0 = 8
+	Tokens      int                     // tokens remembered of all together; 0 = Lanes × Context
+	Checkpoints int                     // recurrent states kept beside the lanes' own, of a hybrid model
+	Rows        int                     // most rows of a step; 0 = 512
+	Outputs     int                     // most rows of a step whose logits are wanted; 0 = 16, and at least Lanes
+	Workers     int                     // threads of the processor; 0 = all
+	Exact       bool                    // float32 arithmetic for every weight
+	Available   int64                   // bytes of memory that may be used; 0 = as much as it takes
+	Progress    func(done, total int64) // bytes of weights taken over, while loading; may be nil
+}
+
+// Engine is a loaded model.
+type Engine struct {
+	Path      string
+	Name      string // of the model, from its files
+	Weights   *weights.Model
+	Tokenizer *tokenizer.Tokenizer
+	Template  *chat.Template // nil if the model has none
+	Source    string         // the template's text
+	Model     *model.Model
+	Device    string // what it is computed on, in words
+	Fit       weights.Fit
+	EOS       []int32 // all ids that end an answer, ascending
+	Context   int     // most tokens of one request, prompt and answer
+	Lanes     int
+	Defaults  sample.Params // what the model's makers advise; greedy if they say nothing
+
+	backend backend.Backend
+	addBOS  bool // a prompt begins with BOS even where the template leaves it out
+}
+
+// Size fills in the sizes that were left open and works out the memory, without taking any.
+func Size(w *weights.Model, o Options) (Options, weights.Fit, error) {
+	most := w.Config.MaxPosition
+	switch {
+	case o.Context < 0 || o.Lanes < 0 || o.Tokens < 0:
+		return o, weights.Fit{}, errors.New("cannot size the engine: a context, lanes and tokens below 0 mean nothing")
+	case o.Context == 0:
+		o.Context = 4096
+		if most > 0 {
+			o.Context = min(o.Context, most)
+		}
+	case most > 0 && o.Context > most:
+		return o, weights.Fit{}, fmt.Errorf("cannot give a request %d tokens: the model was made for %d at most", o.Context, most)
+	}
+	if o.Lanes == 0 {
+		o.Lanes = 8
+	}
+	if o.Tokens == 0 {
+		o.Tokens = o.Lanes * o.Context
+	}
+	o.Tokens = max(o.Tokens, o.Context)
+	if o.Rows == 0 {
+		o.Rows = 512
+	}
+	o.Rows = max(o.Rows, o.Lanes)
+	o.Outputs = max(o.Outputs, 16, o.Lanes)
+	// As many texts of the whole context as the tokens make, and a state for each lane and checkpoint.
+	fit := w.Fit(o.Context, (o.Tokens+o.Context-1)/o.Context)
+	state := w.Fit(1, 1).State
+	fit.State = state * int64(o.Lanes+o.Checkpoints)
+	fit.Total = fit.Weights + fit.KV + fit.State + fit.Scratch
+	if o.Available > 0 {
+		if err := fit.Check(o.Available); err != nil {
+			return o, fit, err
+		}
+	}
+	return o, fit, nil
+}
+
+// Load opens the model at path, a folder or a GGUF file, and makes it ready. Memory is reckoned,
+// and refused, before anything large is taken.
+func Load(path string, o Options) (*Engine, error) {
+	w, err := weights.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	e, err := load(path, w, o)
+	if err != nil {
+		_ = w.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func load(path string, w *weights.Model, o Options) (*Engine, error) {
+	o, fit, err := Size(w, o)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{Path: path, Name: name(path, w), Weights: w, Fit: fit, Context: o.Context, Lanes: o.Lanes, Defaults: defaults(w.Generation)}
+	if e.Tokenizer, e.addBOS, err = Tokenizer(w); err != nil {
+		return nil, err
+	}
+	if n := e.Tokenizer.Vocab(); n > w.Config.Vocab {
+		return nil, fmt.Errorf("cannot use the tokenizer of %s: it has %d ids, and the model's embedding %d rows", path, n, w.Config.Vocab)
+	}
+	if e.Source = w.ChatTemplate(); e.Source != "" {
+		if e.Template, err = chat.NewTemplate(e.Source); err != nil {
+			return nil, fmt.Errorf("cannot use the chat template of %s: %w", path, err)
+		}
+	}
+	e.EOS = ends(w, e.Tokenizer)
+	if e.backend, err = backend.New(backend.Options{Name: o.Backend, Rows: o.Rows, Workers: o.Workers, Exact: o.Exact}); err != nil {
+		return nil, err
+	}
+	e.Device = e.backend.Name()
+	source := &counted{model: w, total: w.Bytes(), progress: o.Progress}
+	e.Model, err = model.New(&w.Config, source, e.backend, model.Options{Tokens: o.Tokens, Sequences: o.Lanes + o.Checkpoints, Outputs: o.Outputs})
+	if err != nil {
+		_ = e.backend.Close()
+		return nil, fmt.Errorf("cannot load %s: %w", path, err)
+	}
+	source.end()
+	return e, nil
+}
+
+// Close ends the backend and unmaps the weights. Nothing may compute any more.
+func (e *Engine) Close() error {
+	return errors.Join(e.backend.Close(), e.Weights.Close())
+}
+
+// Prompt renders a conversation and encodes it. The template's special tokens become their ids.
+// As in transformers, a prompt of a folder has the BOS that its template writes; as in llama.cpp,
+// that of a GGUF file has one BOS if the file asks for it.
+func (e *Engine) Prompt(r chat.Request) (text string, ids []int32, err error) {
+	if e.Template == nil {
+		return "", nil, fmt.Errorf("cannot render a conversation: %s has no chat template; send a plain prompt", e.Name)
+	}
+	if r.BOS == "" && e.Tokenizer.BOS() >= 0 {
+		r.BOS = e.Tokenizer.Decode([]int32{e.Tokenizer.BOS()})
+	}
+	if eos := e.Tokenizer.EOS(); r.EOS == "" && len(eos) > 0 {
+		r.EOS = e.Tokenizer.Decode(eos[:1])
+	}
+	if text, err = e.Template.Render(r); err != nil {
+		return "", nil, err
+	}
+	ids = e.Tokenizer.Encode(text, true)
+	if bos := e.Tokenizer.BOS(); e.addBOS && bos >= 0 && (len(ids) == 0 || ids[0] != bos) {
+		ids = slices.Insert(ids, 0, bos)
+	}
+	return text, ids, nil
+}
+
+// Text encodes a plain prompt, with what the model wants around a text. Special tokens in it are
+// plain text.
+func (e *Engine) Text(prompt string) []int32 {
+	ids := slices.Clone(e.Tokenizer.Before())
+	ids = e.Tokenizer.AppendEncode(ids, prompt, false)
+	return append(ids, e.Tokenizer.After()...)
+}
+
+// Tokenizer makes the tokenizer that a model brings. addBOS tells that a rendered conversation
+// needs BOS even where the template leaves it out.
+func Tokenizer(w *weights.Model) (t *tokenizer.Tokenizer, addBOS bool, err error) {
+	files := w.TokenizerFiles()
+	switch {
+	case files.JSON != nil:
+		t, err = tokenizer.FromJSON(files.JSON, files.Config)
+	case files.Meta != nil:
+		t, err = tokenizer.FromGGUF(files.Meta)
+		addBOS = err == nil && t.AddBOS()
+	default:
+		err = errors.New("there is no tokenizer.json")
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("cannot use the tokenizer of %s: %w", w.Path, err)
+	}
+	return t, addBOS, nil
+}
+
+// ends are the ids that end an answer, by all of the model's files together.
+func ends(w *weights.Model, t *tokenizer.Tokenizer) []int32 {
+	ids := slices.Clone(t.EOS())
+	for _, id := range w.Config.EOS {
+		ids = append(ids, int32(id))
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// defaults are the makers' sampling parameters. Without any the answer is greedy.
+func defaults(g weights.Generation) sample.Params {
+	var p sample.Params
+	if g.DoSample != nil && !*g.DoSample {
+		return p
+	}
+	set := func(dst *float32, src *float64) {
+		if src != nil {
+			*dst = float32(*src)
+		}
+	}
+	set(&p.Temperature, g.Temperature)
+	set(&p.TopP, g.TopP)
+	set(&p.MinP, g.MinP)
+	set(&p.RepetitionPenalty, g.RepetitionPenalty)
+	if g.TopK != nil {
+		p.TopK = *g.TopK
+	}
+	if g.Temperature == nil && g.DoSample != nil {
+		p.Temperature = 1
+	}
+	return p
+}
+
+// counted tells how far a backend has got with the weights: when it asks for a tensor it is done
+// with the one before.
+type counted struct {
+	model       *weights.Model
+	done, total int64
+	last        int64
+	progress    func(done, total int64)
+}
+
+func (c *counted) Tensor(name string) (*weights.Tensor, bool) {
+	t, ok := c.model.Tensor(name)
+	c.done += c.last
+	c.last = 0
+	if ok {
+		c.last = int64(len(t.Data) + len(t.Scale))
+	}
+	if c.progress != nil {
+		c.progress(min(c.done, c.total), c.total)
+	}
+	return t, ok
+}
+
+func (c *counted) end() {
+	if c.progress != nil {
+		c.progress(c.total, c.total)
+	}
+}
