@@ -1,0 +1,238 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"velo/engine"
+	"velo/engine/chat"
+	"velo/engine/sample"
+)
+
+// runCommand is `velo run`: one answer on the terminal.
+func runCommand() *cobra.Command {
+	var (
+		prompt, system, file, device             string
+		most, contextTokens, threads             int
+		plain, greedy, asJSON, ignoreEOS, silent bool
+		p                                        sample.Params
+	)
+	cmd := &cobra.Command{
+		Use:   "run FOLDER|FILE.gguf --prompt TEXT",
+		Short: "Answers a prompt with a model of your own, on the terminal",
+		Long: "Loads a model (a folder with config.json and safetensors, or a GGUF file) and answers one prompt: the text\n" +
+			"to the standard output, the timings to the standard error. Sampling is as the model's makers advise unless\n" +
+			"a flag says otherwise.",
+		Example: "  velo run SmolLM2-135M-Instruct.Q4_1.gguf --prompt \"What is the capital of France?\"\n" +
+			"  velo run ~/models/qwen3 --prompt-file question.txt --max-tokens 500 --greedy",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags, errs := cmd.Flags(), cmd.ErrOrStderr()
+			text, err := promptText(cmd.InOrStdin(), prompt, file, flags.Changed("prompt"))
+			if err != nil {
+				return err
+			}
+			o := engine.Options{Backend: device, Context: contextTokens, Lanes: 1, Workers: threads}
+			if !silent {
+				o.Progress = loading(errs)
+			}
+			began := time.Now()
+			e, err := engine.Load(args[0], o)
+			if err != nil {
+				return exit{exitFailed, err.Error()}
+			}
+			defer e.Close()
+			loaded := time.Since(began)
+
+			params := e.Defaults
+			if greedy {
+				params = sample.Params{}
+			}
+			for name, set := range map[string]func(){
+				"temperature":        func() { params.Temperature = p.Temperature },
+				"top-k":              func() { params.TopK = p.TopK },
+				"top-p":              func() { params.TopP = p.TopP },
+				"min-p":              func() { params.MinP = p.MinP },
+				"repetition-penalty": func() { params.RepetitionPenalty = p.RepetitionPenalty },
+			} {
+				if flags.Changed(name) {
+					set()
+				}
+			}
+			if params.Seed = p.Seed; !flags.Changed("seed") {
+				params.Seed = uint64(time.Now().UnixNano())
+			}
+			ids := e.Text(text)
+			if !plain && e.Template != nil {
+				if ids, err = conversation(e, system, text); err != nil {
+					return exit{exitFailed, err.Error()}
+				}
+			}
+			out := cmd.OutOrStdout()
+			var broken error
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			a, err := e.Generate(ctx, ids, params, most, ignoreEOS, func(s string) {
+				if _, err := io.WriteString(out, s); err != nil {
+					broken = err
+					cancel() // nobody reads any more
+				}
+			})
+			if err != nil {
+				return exit{exitFailed, err.Error()}
+			}
+			if broken == nil {
+				fmt.Fprintln(out)
+			}
+			t := timings{Model: e.Name, Device: e.Device, Seed: params.Seed, PromptTokens: a.Prompt, GeneratedTokens: a.Generated, Finish: a.Finish,
+				LoadSeconds: loaded.Seconds()}
+			if a.Generated > 0 {
+				t.TTFT, t.PromptRate = a.First.Sub(a.Begin).Seconds(), a.Prefill()
+			}
+			if a.Generated > 1 {
+				t.DecodeRate = a.Decode()
+			}
+			if err := t.print(errs, asJSON, silent); err != nil {
+				return exit{exitFailed, err.Error()}
+			}
+			if a.Finish == engine.Cancelled && cmd.Context().Err() != nil {
+				return exit{exitStopped, ""}
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&prompt, "prompt", "p", "", "the prompt; without it, or -, it is read from the standard input")
+	f.StringVar(&file, "prompt-file", "", "read the prompt from a file")
+	f.StringVar(&system, "system", "", "a system message before it")
+	f.BoolVar(&plain, "plain", false, "leave the chat template out: the model goes on with the text")
+	f.IntVarP(&most, "max-tokens", "n", 512, "most tokens to generate; 0 = as many as the context has room for")
+	f.BoolVar(&ignoreEOS, "ignore-eos", false, "go on when the model would end")
+	f.BoolVar(&greedy, "greedy", false, "take the likeliest token each time")
+	f.Float32Var(&p.Temperature, "temperature", 0, "sampling temperature; 0 = greedy")
+	f.IntVar(&p.TopK, "top-k", 0, "sample from the k likeliest; 0 = from all")
+	f.Float32Var(&p.TopP, "top-p", 0, "sample from the fewest tokens whose probabilities reach p; 0 = from all")
+	f.Float32Var(&p.MinP, "min-p", 0, "leave out what is less likely than this share of the likeliest")
+	f.Float32Var(&p.RepetitionPenalty, "repetition-penalty", 0, "penalty on tokens that are there already; 1 = none")
+	f.Uint64Var(&p.Seed, "seed", 0, "seed of the random numbers (a new one each time)")
+	f.IntVar(&contextTokens, "context", 0, "tokens of prompt and answer together (4096, or what the model was made for)")
+	f.IntVar(&threads, "threads", 0, "threads that compute; 0 = one a core")
+	f.StringVar(&device, "device", "auto", "what to compute on: auto, cpu")
+	f.BoolVar(&asJSON, "json", false, "timings as one JSON object")
+	f.BoolVarP(&silent, "quiet", "q", false, "no progress and no timings")
+	cmd.MarkFlagsMutuallyExclusive("prompt", "prompt-file")
+	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
+	return cmd
+}
+
+// promptText is the prompt, wherever it comes from.
+func promptText(in io.Reader, prompt, file string, given bool) (string, error) {
+	switch {
+	case file != "":
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", exit{exitFailed, fmt.Sprintf("cannot read the prompt: %v", err)}
+		}
+		return string(text), nil
+	case given && prompt != "-":
+		if prompt == "" {
+			return "", usage("--prompt is empty")
+		}
+		return prompt, nil
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return "", exit{exitFailed, fmt.Sprintf("cannot read the prompt: %v", err)}
+	}
+	if len(text) == 0 {
+		return "", usage("there is no prompt: give --prompt TEXT, --prompt-file FILE, or one on the standard input")
+	}
+	return string(text), nil
+}
+
+// conversation renders a conversation of one question.
+func conversation(e *engine.Engine, system, text string) ([]int32, error) {
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	messages := []message{{"user", text}}
+	if system != "" {
+		messages = append([]message{{"system", system}}, messages...)
+	}
+	data, err := json.Marshal(messages)
+	if err != nil {
+		return nil, err
+	}
+	_, ids, err := e.Prompt(chat.Request{Messages: data, AddGenerationPrompt: true})
+	var refused *chat.RefusedError
+	if errors.As(err, &refused) {
+		return nil, fmt.Errorf("cannot render the conversation: the model's template refuses it: %w; --plain leaves the template out", err)
+	}
+	return ids, err
+}
+
+// timings are what `velo run` says when it is done. Times are of the engine itself: nothing is
+// transferred.
+type timings struct {
+	Model           string  `json:"model"`
+	Device          string  `json:"device"`
+	Seed            uint64  `json:"seed"`
+	PromptTokens    int     `json:"prompt_tokens"`
+	GeneratedTokens int     `json:"generated_tokens"`
+	Finish          string  `json:"finish"`
+	LoadSeconds     float64 `json:"load_s"`
+	TTFT            float64 `json:"ttft_s,omitempty"`
+	PromptRate      float64 `json:"prefill_tok_per_s,omitempty"`
+	DecodeRate      float64 `json:"decode_tok_per_s,omitempty"` // of the tokens after the first
+}
+
+func (t timings) print(w io.Writer, asJSON, silent bool) error {
+	if silent {
+		return nil
+	}
+	if asJSON {
+		return json.NewEncoder(w).Encode(t)
+	}
+	fmt.Fprintf(w, "\n%s on %s\n", t.Model, t.Device)
+	fmt.Fprintf(w, "load     %.2f s\n", t.LoadSeconds)
+	if t.TTFT > 0 {
+		fmt.Fprintf(w, "prefill  %d tokens, %.1f tok/s, first token after %.3f s\n", t.PromptTokens, t.PromptRate, t.TTFT)
+	}
+	if t.DecodeRate > 0 {
+		fmt.Fprintf(w, "decode   %d tokens, %.1f tok/s\n", t.GeneratedTokens, t.DecodeRate)
+	} else {
+		fmt.Fprintf(w, "decode   %d tokens\n", t.GeneratedTokens)
+	}
+	fmt.Fprintf(w, "ended    %s\n", map[string]string{engine.Stopped: "by the model", engine.Length: "at the limit of tokens", engine.Cancelled: "stopped"}[t.Finish])
+	return nil
+}
+
+// loading shows how far loading has got, where a person looks on.
+func loading(w io.Writer) func(done, total int64) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	last := -1
+	return func(done, total int64) {
+		percent := int(math.Floor(100 * float64(done) / float64(max(1, total))))
+		if percent == last {
+			return
+		}
+		last = percent
+		fmt.Fprintf(w, "\rloading %3d %%", percent)
+		if done == total {
+			fmt.Fprint(w, "\r\x1b[K")
+		}
+	}
+}
