@@ -27,6 +27,9 @@ var ErrFull = errors.New("the cache is full")
 type Pool struct {
 	cache  ops.Cache
 	refs   []int32 // references of each page
+	kept   []int32 // those of them that are snapshots'
+	alone  int     // pages that only snapshots hold
+	total  int     // recurrent states, free or not
 	pages  []int32 // free pages, a stack
 	states []int32 // free states, a stack
 	hybrid bool
@@ -34,11 +37,12 @@ type Pool struct {
 
 // NewPool hands out pages and states numbered from 0.
 func NewPool(cache ops.Cache, pages, states int) *Pool {
-	p := &Pool{cache: cache, refs: make([]int32, pages), hybrid: cache.Shape().Recurrent > 0}
+	p := &Pool{cache: cache, refs: make([]int32, pages), kept: make([]int32, pages), hybrid: cache.Shape().Recurrent > 0}
 	for i := pages - 1; i >= 0; i-- {
 		p.pages = append(p.pages, int32(i))
 	}
 	if p.hybrid {
+		p.total = states
 		for i := states - 1; i >= 0; i-- {
 			p.states = append(p.states, int32(i))
 		}
@@ -52,6 +56,32 @@ func (p *Pool) FreePages() int { return len(p.pages) }
 // FreeStates is how many recurrent states nobody holds; 0 for a model that has none.
 func (p *Pool) FreeStates() int { return len(p.states) }
 
+// Pages is how many pages there are.
+func (p *Pool) Pages() int { return len(p.refs) }
+
+// States is how many recurrent states there are; 0 for a model that has none.
+func (p *Pool) States() int { return p.total }
+
+// KeptPages is how many pages only snapshots hold: freeing all snapshots would
+// make so many more free.
+func (p *Pool) KeptPages() int { return p.alone }
+
+// Shape is what the cache keeps of each token and each sequence.
+func (p *Pool) Shape() ops.CacheShape { return p.cache.Shape() }
+
+// count changes how many references a page has, and how many of them are
+// snapshots'.
+func (p *Pool) count(page, refs, kept int32) {
+	if p.refs[page] > 0 && p.refs[page] == p.kept[page] {
+		p.alone--
+	}
+	p.refs[page] += refs
+	p.kept[page] += kept
+	if p.refs[page] > 0 && p.refs[page] == p.kept[page] {
+		p.alone++
+	}
+}
+
 func (p *Pool) takePage() (int32, bool) {
 	n := len(p.pages)
 	if n == 0 {
@@ -63,8 +93,9 @@ func (p *Pool) takePage() (int32, bool) {
 	return page, true
 }
 
-func (p *Pool) dropPage(page int32) {
-	p.refs[page]--
+// dropPage gives a reference of a sequence back, and of a snapshot if kept is 1.
+func (p *Pool) dropPage(page, kept int32) {
+	p.count(page, -1, -kept)
 	switch {
 	case p.refs[page] == 0:
 		p.pages = append(p.pages, page)
@@ -145,7 +176,7 @@ func (s *Sequence) Reserve(n int) error {
 	if shared >= 0 {
 		page, _ := p.takePage()
 		p.cache.CopyPage(page, s.pages[shared])
-		p.dropPage(s.pages[shared])
+		p.dropPage(s.pages[shared], 0)
 		s.pages[shared] = page
 	}
 	for len(s.pages) < need {
@@ -179,7 +210,7 @@ func (s *Sequence) Truncate(n int) error {
 func (s *Sequence) cut(n int) {
 	keep := pagesFor(n)
 	for _, page := range s.pages[min(keep, len(s.pages)):] {
-		s.pool.dropPage(page)
+		s.pool.dropPage(page, 0)
 	}
 	s.pages = s.pages[:min(keep, len(s.pages))]
 	s.len = n

@@ -131,6 +131,30 @@ func TestSequences(t *testing.T) {
 				live[i].s.Free()
 				live = slices.Delete(live, i, i+1)
 			},
+			"freeze": func(t *rapid.T) {
+				if len(live) == 0 {
+					t.Skip("none")
+				}
+				i := pick(live)
+				states := pool.FreeStates()
+				shot := live[i].s.Freeze()
+				live[i].s.Free() // nothing is left to free
+				if pool.FreeStates() != states {
+					t.Fatalf("freezing changes the free states from %d to %d", states, pool.FreeStates())
+				}
+				shots = append(shots, &model{shot: shot, text: live[i].text, state: live[i].state})
+				live = slices.Delete(live, i, i+1)
+			},
+			"thaw": func(t *rapid.T) {
+				if len(shots) == 0 {
+					t.Skip("none")
+				}
+				i := pick(shots)
+				s := shots[i].shot.Thaw()
+				shots[i].shot.Free()
+				live = append(live, &model{s: s, text: shots[i].text, state: shots[i].state})
+				shots = slices.Delete(shots, i, i+1)
+			},
 			"forget": func(t *rapid.T) {
 				if len(shots) == 0 {
 					t.Skip("none")
@@ -149,6 +173,24 @@ func TestSequences(t *testing.T) {
 				}
 				for _, m := range shots {
 					mem.check(t, "snapshot", m.shot.pages, m.shot.state, m)
+				}
+				held, used := map[int32]bool{}, map[int32]bool{}
+				for _, m := range shots {
+					for _, page := range m.shot.pages {
+						held[page] = true
+					}
+				}
+				for _, m := range live {
+					for _, page := range m.s.pages {
+						delete(held, page)
+						used[page] = true
+					}
+				}
+				if got := pool.KeptPages(); got != len(held) {
+					t.Fatalf("%d pages are counted as only snapshots', %d are", got, len(held))
+				}
+				if got := pool.FreePages(); got != pages-len(held)-len(used) {
+					t.Fatalf("%d pages are free, %d held by snapshots alone and %d by sequences, of %d", got, len(held), len(used), pages)
 				}
 			},
 		})
@@ -184,6 +226,17 @@ func TestTruncate(t *testing.T) {
 	if err := s.Truncate(16); err != nil || s.Len() != 16 || len(s.pages) != 1 || s.pool.FreePages() != 3 {
 		t.Errorf("cut to 16: %v, %d tokens in %d pages", err, s.Len(), len(s.pages))
 	}
+	shot, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Free()
+	if shot.Truncate(17) == nil || shot.Truncate(-1) == nil {
+		t.Error("a snapshot of 16 tokens is cut to 17 or -1")
+	}
+	if err := shot.Truncate(0); err != nil || shot.Len() != 0 || shot.pool.FreePages() != 4 {
+		t.Errorf("a snapshot cut to nothing: %v, %d tokens, %d pages free", err, shot.Len(), shot.pool.FreePages())
+	}
 	hybrid, err := NewPool(newMemory(4, 1), 4, 1).NewSequence()
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +245,7 @@ func TestTruncate(t *testing.T) {
 		t.Fatal(err)
 	}
 	hybrid.Advance(2)
-	if hybrid.Truncate(1) == nil {
+	if hybrid.Truncate(1) == nil || hybrid.Freeze().Truncate(1) == nil {
 		t.Error("a recurrent state runs backwards")
 	}
 }

@@ -27,7 +27,7 @@ func (s *Sequence) Snapshot() (*Snapshot, error) {
 		p.cache.CopyState(slot, s.state)
 	}
 	n := &Snapshot{pool: p, len: s.len, state: slot}
-	n.pages = share(p, nil, s.pages[:pagesFor(s.len)])
+	n.pages = share(p, s.pages[:pagesFor(s.len)], 1)
 	return n, nil
 }
 
@@ -41,7 +41,7 @@ func (n *Snapshot) Restore() (*Sequence, error) {
 	if slot >= 0 {
 		p.cache.CopyState(slot, n.state)
 	}
-	return &Sequence{pool: p, len: n.len, state: slot, pages: share(p, nil, n.pages)}, nil
+	return &Sequence{pool: p, len: n.len, state: slot, pages: share(p, n.pages, 0)}, nil
 }
 
 // Rewind takes the sequence to the moment of the snapshot, whichever sequence
@@ -49,9 +49,9 @@ func (n *Snapshot) Restore() (*Sequence, error) {
 func (s *Sequence) Rewind(n *Snapshot) {
 	p := s.pool
 	old := s.pages
-	s.pages = share(p, nil, n.pages)
+	s.pages = share(p, n.pages, 0)
 	for _, page := range old {
-		p.dropPage(page)
+		p.dropPage(page, 0)
 	}
 	s.len = n.len
 	if s.state >= 0 {
@@ -66,16 +66,57 @@ func (n *Snapshot) Free() {
 	}
 	n.freed = true
 	for _, page := range n.pages {
-		n.pool.dropPage(page)
+		n.pool.dropPage(page, 1)
 	}
 	n.pages, n.len = nil, 0
 	n.pool.dropState(n.state)
 	n.state = -1
 }
 
-func share(p *Pool, dst, pages []int32) []int32 {
-	for _, page := range pages {
-		p.refs[page]++
+// Freeze turns a sequence into a snapshot of its present moment. It costs
+// nothing; the sequence is then freed.
+func (s *Sequence) Freeze() *Snapshot {
+	s.cut(s.len)
+	n := &Snapshot{pool: s.pool, pages: s.pages, len: s.len, state: s.state}
+	for _, page := range n.pages {
+		s.pool.count(page, 0, 1)
 	}
-	return append(dst, pages...)
+	s.pages, s.len, s.state, s.freed = nil, 0, -1, true
+	return n
+}
+
+// Thaw turns a snapshot into a sequence. Unlike Restore it takes no state; the
+// snapshot is then freed.
+func (n *Snapshot) Thaw() *Sequence {
+	s := &Sequence{pool: n.pool, pages: n.pages, len: n.len, state: n.state}
+	for _, page := range s.pages {
+		n.pool.count(page, 0, -1)
+	}
+	n.pages, n.len, n.state, n.freed = nil, 0, -1, true
+	return s
+}
+
+// Truncate forgets all tokens from position to on. A snapshot with a recurrent
+// state cannot be cut.
+func (n *Snapshot) Truncate(to int) error {
+	if to < 0 || to > n.len {
+		return fmt.Errorf("cannot cut a snapshot of %d tokens to %d", n.len, to)
+	}
+	if n.state >= 0 && to != n.len {
+		return fmt.Errorf("cannot cut a snapshot of %d tokens to %d: its recurrent state does not run backwards", n.len, to)
+	}
+	keep := pagesFor(to)
+	for _, page := range n.pages[keep:] {
+		n.pool.dropPage(page, 1)
+	}
+	n.pages, n.len = n.pages[:keep], to
+	return nil
+}
+
+// share adds a reference to each page, a snapshot's if kept is 1.
+func share(p *Pool, pages []int32, kept int32) []int32 {
+	for _, page := range pages {
+		p.count(page, 1, kept)
+	}
+	return append([]int32(nil), pages...)
 }
