@@ -59,7 +59,7 @@ type Backend struct {
 // scratch is a worker's own memory.
 type scratch struct {
 	out    [4]float32
-	more   [4]float32
+	tile   [4 * maxLanes]float32
 	rows   []float32 // dequantised rows of a matrix
 	scores []float32 // of one query
 	head   []float32 // a query or an accumulator

@@ -8,20 +8,19 @@ import (
 )
 
 // kernels are the inner loops. Each has a portable form in this file, which
-// says what it computes, and vector forms beside it. A vector form may add in
-// another order than the portable one; within a set of kernels the result for
-// a pair of rows is the same whether it is computed alone or among four.
+// says what it computes, and vector forms beside it. Products of integers are
+// the same bits in all sets. A vector form of another kernel may add in
+// another order than the portable one; within a set the result for a pair of
+// rows is the same whether it is computed alone or among four.
 type kernels struct {
 	name string
 
 	// quantise rounds blocks groups of x to int16; see the task of that name.
 	quantise func(x *float32, codes *int16, scales, sums *float32, blocks int)
 
-	// Integer products over blocks groups of 32: Σ scale·as·Σ code·a. The X4
-	// forms do four consecutive rows of activations, blocks·32 codes and
-	// blocks scales apart.
-	nibbles, bytes32, bytes16       func(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32
-	nibblesX4, bytes32x4, bytes16x4 func(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32)
+	// tiles are integer products; lanes is how many rows a tile has.
+	tiles [forms]tileKernel
+	lanes int
 
 	// dot is Σ x·y over n values.
 	dot func(x, y *float32, n int) float32
@@ -47,16 +46,12 @@ type kernels struct {
 }
 
 var generic = kernels{
-	name:      "portable",
-	quantise:  quantiseGeneric,
-	nibbles:   nibblesGeneric,
-	bytes32:   bytes32Generic,
-	bytes16:   bytes16Generic,
-	nibblesX4: nibblesX4Generic,
-	bytes32x4: bytes32x4Generic,
-	bytes16x4: bytes16x4Generic,
-	dot:       dotGeneric,
-	dot4:      dot4Generic,
+	name:     "portable",
+	quantise: quantiseGeneric,
+	tiles:    portableTiles,
+	lanes:    portableLanes,
+	dot:      dotGeneric,
+	dot4:     dot4Generic,
 	dequantise: func(w *ops.Weight, dst []float32, i int) {
 		w.Row(dst, i)
 	},
@@ -68,71 +63,8 @@ var generic = kernels{
 	learn:   learnGeneric,
 }
 
-func nibblesGeneric(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32 {
-	ws, ss := unsafe.Slice(codes, 16*blocks), unsafe.Slice(scale, blocks)
-	xs, xss := unsafe.Slice(a, 32*blocks), unsafe.Slice(as, blocks)
-	sum := float32(0)
-	for b := range blocks {
-		w, x := ws[16*b:16*b+16], xs[32*b:32*b+32]
-		dot := int32(0)
-		for j, c := range w {
-			dot += int32(c&15)*int32(x[j]) + int32(c>>4)*int32(x[j+16])
-		}
-		sum += float32(ss[b] * xss[b] * float32(dot))
-	}
-	return sum
-}
-
-func bytes32Generic(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32 {
-	ws, ss := unsafe.Slice(codes, 32*blocks), unsafe.Slice(scale, blocks)
-	xs, xss := unsafe.Slice(a, 32*blocks), unsafe.Slice(as, blocks)
-	sum := float32(0)
-	for b := range blocks {
-		w, x := ws[32*b:32*b+32], xs[32*b:32*b+32]
-		dot := int32(0)
-		for j, c := range w {
-			dot += int32(int8(c)) * int32(x[j])
-		}
-		sum += float32(ss[b] * xss[b] * float32(dot))
-	}
-	return sum
-}
-
-func bytes16Generic(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32 {
-	ws, ss := unsafe.Slice(codes, 32*blocks), unsafe.Slice(scale, 2*blocks)
-	xs, xss := unsafe.Slice(a, 32*blocks), unsafe.Slice(as, blocks)
-	sum := float32(0)
-	for h := range 2 * blocks {
-		w, x := ws[16*h:16*h+16], xs[16*h:16*h+16]
-		dot := int32(0)
-		for j, c := range w {
-			dot += int32(int8(c)) * int32(x[j])
-		}
-		sum += float32(ss[h] * xss[h/2] * float32(dot))
-	}
-	return sum
-}
-
 func at[T any](p *T, n int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(p), n*int(unsafe.Sizeof(*p))))
-}
-
-func nibblesX4Generic(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32) {
-	for r := range out {
-		out[r] = nibblesGeneric(codes, scale, at(a, 32*blocks*r), at(as, blocks*r), blocks)
-	}
-}
-
-func bytes32x4Generic(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32) {
-	for r := range out {
-		out[r] = bytes32Generic(codes, scale, at(a, 32*blocks*r), at(as, blocks*r), blocks)
-	}
-}
-
-func bytes16x4Generic(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32) {
-	for r := range out {
-		out[r] = bytes16Generic(codes, scale, at(a, 32*blocks*r), at(as, blocks*r), blocks)
-	}
 }
 
 func dotGeneric(x, y *float32, n int) float32 {

@@ -8,24 +8,6 @@ import (
 )
 
 //go:noescape
-func nibblesAVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32
-
-//go:noescape
-func bytes32AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32
-
-//go:noescape
-func bytes16AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int) float32
-
-//go:noescape
-func nibblesX4AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32)
-
-//go:noescape
-func bytes32x4AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32)
-
-//go:noescape
-func bytes16x4AVX2(codes *byte, scale *float32, a *int16, as *float32, blocks int, out *[4]float32)
-
-//go:noescape
 func quantiseAVX2(x *float32, codes *int16, scales, sums *float32, blocks int)
 
 //go:noescape
@@ -66,12 +48,8 @@ func hasF16C() bool
 var avx2 = kernels{
 	name:       "AVX2",
 	quantise:   quantiseAVX2,
-	nibbles:    nibblesAVX2,
-	bytes32:    bytes32AVX2,
-	bytes16:    bytes16AVX2,
-	nibblesX4:  nibblesX4AVX2,
-	bytes32x4:  bytes32x4AVX2,
-	bytes16x4:  bytes16x4AVX2,
+	tiles:      avx2Tiles,
+	lanes:      8,
 	dot:        dotAVX2,
 	dot4:       dot4AVX2,
 	dequantise: dequantiseAVX2,

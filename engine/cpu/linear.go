@@ -52,9 +52,9 @@ func quantiseGeneric(x *float32, codes *int16, scales, sums *float32, blocks int
 	}
 }
 
-// linear is the task of a matrix product. A piece is some rows of the matrix
-// times all rows of x: the piece's weights stay in the first cache while the
-// rows of x pass by, four at a time.
+// linear is the task of a matrix product. A piece is some tiles of the matrix
+// times all rows of x, four at a time: those four stay in the first cache while
+// the piece's weights pass by, from the second.
 type linear struct {
 	b      *Backend
 	dst, x view
@@ -62,7 +62,7 @@ type linear struct {
 	bias   vector
 	add    bool
 	rows   int // of x
-	size   int // matrix rows a piece, a multiple of 4
+	size   int // tiles a piece
 }
 
 // Linear sets dst to x·mᵀ + bias.
@@ -99,9 +99,9 @@ func (b *Backend) multiply(dst, x ops.Tensor, m ops.Matrix, bias ops.Vector, add
 		b.workers.run(&b.quantise, rows)
 	}
 	// About eight pieces a worker, so that a slow one can be helped out, and
-	// at most 64 rows, so that a piece's weights fit in the first cache.
-	t.size = min(64, max(4, (t.m.out/(8*b.workers.n)+3)&^3))
-	b.workers.run(t, (t.m.out+t.size-1)/t.size)
+	// at most 64 rows, so that a piece's weights fit in the second cache.
+	t.size = min(64/b.k.lanes, max(1, t.m.tiles/(8*b.workers.n)))
+	b.workers.run(t, (t.m.tiles+t.size-1)/t.size)
 }
 
 func growInt16(s []int16, n int) []int16 {
@@ -113,80 +113,65 @@ func growInt16(s []int16, n int) []int16 {
 
 func (t *linear) do(piece, worker int) {
 	first := piece * t.size
-	last := min(first+t.size, t.m.out)
+	last := min(first+t.size, t.m.tiles)
+	s := &t.b.scratch[worker]
 	for i := range t.m.parts {
 		p := &t.m.parts[i]
-		from, to := max(first, p.first)-p.first, min(last, p.first+p.rows)-p.first
-		if from >= to {
-			continue
-		}
-		s := &t.b.scratch[worker]
-		if p.form == raw {
-			t.floats(p, from, to, s)
-		} else {
+		from, to := max(first, p.start)-p.start, min(last, p.start+p.tiles)-p.start
+		switch {
+		case from >= to:
+		case p.form == raw:
+			t.floats(p, from*p.lanes, min(to*p.lanes, p.rows), s)
+		default:
 			t.integers(p, from, to, s)
 		}
 	}
 }
 
-func (t *linear) put(row, out int, v float32) {
+// put sets n neighbouring values of a row of dst.
+func (t *linear) put(row, out int, values []float32) {
 	at := row*t.dst.cols + t.dst.offset + out
+	dst := t.dst.data[at : at+len(values)]
 	if t.bias != nil {
-		v += t.bias[out]
+		for i, b := range t.bias[out : out+len(values)] {
+			values[i] += b
+		}
 	}
 	if t.add {
-		v += t.dst.data[at]
+		for i, v := range values {
+			dst[i] += v
+		}
+		return
 	}
-	t.dst.data[at] = v
+	copy(dst, values)
 }
 
-// integers multiplies rows from … to of p. A value is
-// Σ scale·scale(x)·Σcode·code(x) + Σ minimum·sum(x), over groups.
+// integers multiplies tiles from … to of p. Results that nothing is added to
+// are written where they belong, others by way of the scratch.
 func (t *linear) integers(p *part, from, to int, s *scratch) {
-	k, q := t.b.k, &t.b.quantised
+	q, kernel := &t.b.quantised, &t.b.k.tiles[p.form]
 	n := q.cols / group
-	width, per := q.cols, n
-	one, four := k.bytes32, k.bytes32x4
-	switch p.form {
-	case nibbles:
-		width, one, four = q.cols/2, k.nibbles, k.nibblesX4
-	case bytes16:
-		per, one, four = 2*n, k.bytes16, k.bytes16x4
-	}
-	row := 0
-	for ; row+4 <= t.rows; row += 4 {
-		codes, scales := &q.codes[row*q.cols], &q.scales[row*n]
+	bytes := p.form.tileBytes(p.lanes, q.cols)
+	for row := 0; row < t.rows; {
+		rows, multiply := 1, kernel.one
+		if row+4 <= t.rows {
+			rows, multiply = 4, kernel.four
+		}
+		a, as, sums := &q.codes[row*q.cols], &q.scales[row*n], &q.sums[row*n]
 		for i := from; i < to; i++ {
-			four(&p.codes[i*width], &p.scales[i*per], codes, scales, n, &s.out)
-			if p.minimum != nil {
-				k.dot4(&p.minimum[i*n], &q.sums[row*n], n, n, &s.more)
-				for r, v := range s.more {
-					s.out[r] += v
-				}
+			first := i * p.lanes
+			many := min(p.lanes, p.rows-first)
+			if many == p.lanes && !t.add && t.bias == nil {
+				dst := &t.dst.data[row*t.dst.cols+t.dst.offset+p.first+first]
+				multiply(&p.codes[i*bytes], a, as, sums, n, dst, t.dst.cols)
+				continue
 			}
-			for r, v := range s.out {
-				t.put(row+r, p.first+i, v)
+			multiply(&p.codes[i*bytes], a, as, sums, n, &s.tile[0], p.lanes)
+			for r := range rows {
+				t.put(row+r, p.first+first, s.tile[r*p.lanes:r*p.lanes+many])
 			}
 		}
-	}
-	for ; row < t.rows; row++ {
-		codes, scales, sums := &q.codes[row*q.cols], &q.scales[row*n], &q.sums[row*n]
-		for i := from; i < to; i++ {
-			v := one(&p.codes[i*width], &p.scales[i*per], codes, scales, n)
-			if p.minimum != nil {
-				// Minima of four matrix rows at once, as far as there are four.
-				switch r := (i - from) % 4; {
-				case i-r+4 > to:
-					v += k.dot(&p.minimum[i*n], sums, n)
-				case r == 0:
-					k.dot4(sums, &p.minimum[i*n], n, n, &s.more)
-					v += s.more[0]
-				default:
-					v += s.more[r]
-				}
-			}
-			t.put(row, p.first+i, v)
-		}
+		row += rows
 	}
 }
 
@@ -211,8 +196,8 @@ func (t *linear) floats(p *part, from, to int, s *scratch) {
 			x := &t.x.row(row)[0]
 			for r := range many {
 				k.dot4(&w[r*n], x, t.x.cols, n, &s.out)
-				for j, v := range s.out {
-					t.put(row+j, p.first+i+r, v)
+				for j := range s.out {
+					t.put(row+j, p.first+i+r, s.out[j:j+1])
 				}
 			}
 		}
@@ -220,14 +205,12 @@ func (t *linear) floats(p *part, from, to int, s *scratch) {
 			x := &t.x.row(row)[0]
 			if many == 4 {
 				k.dot4(x, &w[0], n, n, &s.out)
-				for r, v := range s.out {
-					t.put(row, p.first+i+r, v)
-				}
+				t.put(row, p.first+i, s.out[:])
 				continue
 			}
 			for r := range many {
 				k.dot4(x, &w[r*n], 0, n, &s.out)
-				t.put(row, p.first+i+r, s.out[0])
+				t.put(row, p.first+i+r, s.out[:1])
 			}
 		}
 	}

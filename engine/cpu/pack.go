@@ -3,44 +3,28 @@ package cpu
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"velo/engine/ops"
 	"velo/engine/weights"
 )
 
-// form is how the weights of a part are kept.
-type form uint8
-
-const (
-	// raw: as the loader gives them, dequantised row by row.
-	raw form = iota
-	// nibbles: blocks of 32 unsigned 4-bit codes in 16 bytes (byte j holds
-	// value j in its low and value j+16 in its high half), a scale and a
-	// minimum a block: value = scale·code + minimum.
-	nibbles
-	// bytes32: blocks of 32 int8 codes with a scale and, perhaps, a minimum.
-	bytes32
-	// bytes16: blocks of 32 int8 codes with a scale for each half.
-	bytes16
-)
-
-// group is how many neighbouring activations share a scale.
-const group = 32
-
 // part is consecutive rows of a matrix in one form.
 type part struct {
-	form    form
-	weight  *ops.Weight // raw
-	first   int         // first row in the matrix
-	rows    int
-	codes   []byte    // [rows, cols/2 or cols]
-	scales  []float32 // [rows, cols/32 or cols/16]
-	minimum []float32 // [rows, cols/32], nil for none
+	form   form
+	weight *ops.Weight // raw
+	first  int         // first row in the matrix
+	rows   int
+	tiles  int // ⌈rows / lanes⌉, of a raw part too
+	start  int // tiles of the parts before
+	lanes  int
+	codes  []byte // tiles one after another; lanes without a row are zero
 }
 
 type matrix struct {
 	out, in int
 	parts   []part
+	tiles   int
 	integer bool // some part multiplies integers
 }
 
@@ -51,19 +35,18 @@ func (m *matrix) In() int  { return m.in }
 func (b *Backend) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
 	m := &matrix{}
 	for i, t := range parts {
-		if len(t.Shape) != 2 {
-			return nil, fmt.Errorf("cannot multiply by %s: its shape is %v, not [out, in]", t.Name, t.Shape)
-		}
 		if i > 0 && t.Cols() != m.in {
 			return nil, fmt.Errorf("cannot stack %s on %s: they have %d and %d columns", t.Name, parts[0].Name, t.Cols(), m.in)
 		}
 		m.in = t.Cols()
-		p := part{form: raw, weight: t, first: m.out, rows: t.Rows()}
-		if !b.exact && m.in%group == 0 {
+		p := part{form: raw, weight: t, first: m.out, rows: t.Rows(), start: m.tiles, lanes: b.k.lanes}
+		p.tiles = (p.rows + p.lanes - 1) / p.lanes
+		if !b.exact {
 			b.pack(&p)
 		}
 		m.integer = m.integer || p.form != raw
 		m.out += p.rows
+		m.tiles += p.tiles
 		m.parts = append(m.parts, p)
 	}
 	return m, nil
@@ -71,86 +54,94 @@ func (b *Backend) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
 
 // pack brings a quantised part into its integer form, on all workers.
 func (b *Backend) pack(p *part) {
-	t := p.weight
-	switch t.Type {
-	case weights.Q4_0, weights.Q4_1, weights.Q4_K:
-		p.form = nibbles
-	case weights.Q8_0, weights.Q5_K:
-		p.form = bytes32
-	case weights.Q6_K, weights.NVFP4:
-		p.form = bytes16
-	default:
+	if p.form = formOf(p.weight); p.form == raw {
 		return
 	}
-	cols := t.Cols()
-	blocks := cols / group
-	per := blocks
-	switch p.form {
-	case nibbles:
-		p.codes = make([]byte, p.rows*cols/2)
-	case bytes16:
-		p.codes = make([]byte, p.rows*cols)
-		per = 2 * blocks
-	default:
-		p.codes = make([]byte, p.rows*cols)
-	}
-	p.scales = make([]float32, p.rows*per)
-	if t.Type != weights.Q8_0 && p.form != bytes16 {
-		p.minimum = make([]float32, p.rows*blocks)
-	}
-	b.workers.run(packRows{p, cols}, p.rows)
+	p.codes = make([]byte, p.tiles*p.form.tileBytes(p.lanes, p.weight.Cols()))
+	b.workers.run(packTiles{p}, p.tiles)
 	p.weight = nil
 }
 
-type packRows struct {
-	p    *part
-	cols int
+// packTiles is the task of one tile.
+type packTiles struct{ p *part }
+
+func (t packTiles) do(tile, _ int) {
+	p := t.p
+	for i := tile * p.lanes; i < min(p.rows, (tile+1)*p.lanes); i++ {
+		packRow(p, i)
+	}
 }
 
-func (t packRows) do(i, _ int) {
-	p := t.p
-	w, blocks := p.weight, t.cols/group
-	src := w.RowData(i)
-	var minimum []float32
-	if p.minimum != nil {
-		minimum = p.minimum[i*blocks : (i+1)*blocks]
-	}
-	switch w.Type {
-	case weights.Q4_0:
-		packQ4(p.codes[i*t.cols/2:], p.scales[i*blocks:(i+1)*blocks], minimum, src, 18)
-	case weights.Q4_1:
-		packQ4(p.codes[i*t.cols/2:], p.scales[i*blocks:(i+1)*blocks], minimum, src, 20)
-	case weights.Q4_K:
-		packQ4K(p.codes[i*t.cols/2:], p.scales[i*blocks:(i+1)*blocks], minimum, src)
-	case weights.Q5_K:
-		packQ5K(p.codes[i*t.cols:], p.scales[i*blocks:(i+1)*blocks], minimum, src)
-	case weights.Q8_0:
-		scales := p.scales[i*blocks : (i+1)*blocks]
-		for b := range blocks {
-			scales[b] = half(src[34*b:])
-			copy(p.codes[i*t.cols+32*b:][:32], src[34*b+2:])
+// block is the share of row i in block k of its tile.
+func (p *part) block(i, k, cols int) block {
+	at := i/p.lanes*p.form.tileBytes(p.lanes, cols) + k*p.form.blockBytes(p.lanes)
+	return block{p.form, p.lanes, i % p.lanes, p.codes[at:]}
+}
+
+func packRow(p *part, i int) {
+	w, src := p.weight, p.weight.RowData(i)
+	cols := w.Cols()
+	var codes [group]byte
+	for k := range cols / group {
+		to := p.block(i, k, cols)
+		switch w.Type {
+		case weights.Q4_0, weights.Q4_1:
+			packQ4(to, src[k*(len(src)*group/cols):], w.Type, &codes)
+		case weights.Q4_K:
+			packQ4K(to, src, k, &codes)
+		case weights.Q5_K:
+			packQ5K(to, src, k, &codes)
+		case weights.Q8_0:
+			to.setHalf(0, binary.LittleEndian.Uint16(src[34*k:]))
+			copy(codes[:], src[34*k+2:])
+		case weights.Q6_K:
+			packQ6K(to, src, k, &codes)
+		case weights.NVFP4:
+			packNVFP4(to, src[16*k:], w.Scale[i*(cols/16)+2*k:], w.Global, &codes)
 		}
-	case weights.Q6_K:
-		packQ6K(p.codes[i*t.cols:], p.scales[2*i*blocks:2*(i+1)*blocks], src)
-	case weights.NVFP4:
-		packNVFP4(p.codes[i*t.cols:], p.scales[2*i*blocks:2*(i+1)*blocks], src, w.Scale[2*i*blocks:], w.Global)
+		to.set(&codes)
 	}
 }
 
 func half(b []byte) float32 { return weights.Float16(binary.LittleEndian.Uint16(b)) }
 
-// packQ4 takes Q4_0 (18 bytes a block, zero at code 8) and Q4_1 (20 bytes).
-func packQ4(codes []byte, scales, minimum []float32, src []byte, size int) {
-	for b := range scales {
-		block := src[b*size : (b+1)*size]
-		scales[b] = half(block)
-		if size == 18 {
-			minimum[b] = -8 * scales[b]
-		} else {
-			minimum[b] = half(block[2:])
-		}
-		copy(codes[16*b:16*b+16], block[size-16:])
+// packQ4 takes a block of Q4_0 (zero at code 8) or Q4_1.
+func packQ4(to block, src []byte, kind weights.Type, codes *[group]byte) {
+	scale := binary.LittleEndian.Uint16(src)
+	switch {
+	case kind == weights.Q4_1:
+		to.setHalf(0, scale)
+		to.setHalf(1, binary.LittleEndian.Uint16(src[2:]))
+		src = src[4:]
+	case to.form == nibblesHalf:
+		to.setHalf(0, scale)
+		to.setHalf(1, minusEight(scale))
+		src = src[2:]
+	default:
+		to.setSingle(0, half(src))
+		to.setSingle(1, -8*half(src))
+		src = src[2:]
 	}
+	for k := range 16 {
+		codes[k], codes[k+16] = src[k]&15, src[k]>>4
+	}
+}
+
+// minusEight is −8 times a half below 2¹³.
+func minusEight(h uint16) uint16 {
+	sign, v := h&0x8000^0x8000, h&0x7fff
+	if v >= 0x400 {
+		return sign | v + 3<<10
+	}
+	return sign | halfBits(8*weights.Float16(v))
+}
+
+// halfBits is the half of v, which is one, ≥ 0 and below 2⁻¹⁰.
+func halfBits(v float32) uint16 {
+	if v < 1.0/(1<<14) {
+		return uint16(v * (1 << 24))
+	}
+	return uint16(math.Float32bits(v)>>13 - 112<<10)
 }
 
 // scaleK unpacks the 6-bit scale and minimum of group j of a Q4_K or Q5_K block.
@@ -161,52 +152,49 @@ func scaleK(packed []byte, j int) (scale, minimum float32) {
 	return float32(packed[j+4]&15 | packed[j-4]>>6<<4), float32(packed[j+4]>>4 | packed[j]>>6<<4)
 }
 
-func packQ4K(codes []byte, scales, minimum []float32, src []byte) {
-	for b := range scales {
-		block, j := src[b/8*144:], b%8
-		s, m := scaleK(block[4:16], j)
-		scales[b], minimum[b] = s*half(block), -m*half(block[2:])
-		in, out, shift := block[16+j/2*32:], codes[16*b:16*b+16], j%2*4
-		for k := range out {
-			out[k] = in[k]>>shift&15 | in[k+16]>>shift&15<<4
-		}
+func packQ4K(to block, src []byte, k int, codes *[group]byte) {
+	src = src[k/8*144:]
+	j := k % 8
+	s, m := scaleK(src[4:16], j)
+	to.setSingle(0, s*half(src))
+	to.setSingle(1, -m*half(src[2:]))
+	in, shift := src[16+j/2*32:], j%2*4
+	for c := range codes {
+		codes[c] = in[c] >> shift & 15
 	}
 }
 
-func packQ5K(codes []byte, scales, minimum []float32, src []byte) {
-	for b := range scales {
-		block, j := src[b/8*176:], b%8
-		s, m := scaleK(block[4:16], j)
-		scales[b], minimum[b] = s*half(block), -m*half(block[2:])
-		high, in, out, shift := block[16:48], block[48+j/2*32:], codes[32*b:32*b+32], j%2*4
-		for k := range out {
-			out[k] = in[k]>>shift&15 | high[k]>>j&1<<4
-		}
+func packQ5K(to block, src []byte, k int, codes *[group]byte) {
+	src = src[k/8*176:]
+	j := k % 8
+	s, m := scaleK(src[4:16], j)
+	to.setSingle(0, s*half(src))
+	to.setSingle(1, -m*half(src[2:]))
+	high, in, shift := src[16:48], src[48+j/2*32:], j%2*4
+	for c := range codes {
+		codes[c] = in[c]>>shift&15 | high[c]>>j&1<<4
 	}
 }
 
-func packQ6K(codes []byte, scales []float32, src []byte) {
-	for b := range len(scales) / 2 {
-		block, h, j := src[b/8*210:], b%8/4, b%4
-		d := half(block[208:])
-		low, high, in := block[64*h+j%2*32:], block[128+32*h:], block[192+8*h+2*j:]
-		scales[2*b], scales[2*b+1] = d*float32(int8(in[0])), d*float32(int8(in[1]))
-		for k := range 32 {
-			q := low[k]>>(j/2*4)&15 | high[k]>>(2*j)&3<<4
-			codes[32*b+k] = byte(int8(q) - 32)
-		}
+func packQ6K(to block, src []byte, k int, codes *[group]byte) {
+	src = src[k/8*210:]
+	h, j := k%8/4, k%4
+	d := half(src[208:])
+	low, high, in := src[64*h+j%2*32:], src[128+32*h:], src[192+8*h+2*j:]
+	to.setSingle(0, d*float32(int8(in[0])))
+	to.setSingle(1, d*float32(int8(in[1])))
+	for c := range codes {
+		q := low[c]>>(j/2*4)&15 | high[c]>>(2*j)&3<<4
+		codes[c] = byte(int8(q) - 32)
 	}
 }
 
-// packNVFP4 doubles the codes, which makes all of them integers.
-func packNVFP4(codes []byte, scales []float32, src, scale []byte, global float32) {
-	for g := range scales {
-		scales[g] = weights.E4M3(scale[g]) * global / 2
-		for j := range 8 {
-			c := src[8*g+j]
-			codes[16*g+2*j] = byte(int8(2 * weights.E2M1(c&15)))
-			codes[16*g+2*j+1] = byte(int8(2 * weights.E2M1(c>>4)))
-		}
+func packNVFP4(to block, src, scale []byte, global float32, codes *[group]byte) {
+	for h := range 2 {
+		to.setSingle(h, float32(weights.E4M3(scale[h])*global)/512)
+	}
+	for j := range 16 {
+		codes[2*j], codes[2*j+1] = src[j]&15, src[j]>>4
 	}
 }
 
@@ -225,22 +213,7 @@ func (p *part) row(dst []float32, i int) {
 		p.weight.Row(dst, i)
 		return
 	}
-	n := len(dst)
-	for j := range dst {
-		b := j / group
-		var code, s float32
-		switch p.form {
-		case nibbles:
-			code = float32(p.codes[i*n/2+16*b+j%16] >> (j % 32 / 16 * 4) & 15)
-			s = p.scales[i*(n/32)+b]
-		case bytes32:
-			code, s = float32(int8(p.codes[i*n+j])), p.scales[i*(n/32)+b]
-		case bytes16:
-			code, s = float32(int8(p.codes[i*n+j])), p.scales[i*(n/16)+j/16]
-		}
-		dst[j] = float32(s * code)
-		if p.minimum != nil {
-			dst[j] += p.minimum[i*(n/32)+b]
-		}
+	for k := range len(dst) / group {
+		p.block(i, k, len(dst)).values(dst[k*group : (k+1)*group])
 	}
 }

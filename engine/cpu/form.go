@@ -1,0 +1,189 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"math"
+
+	"velo/engine/ops"
+	"velo/engine/weights"
+)
+
+// form is how the weights of a part are kept. All but raw are tiles: the
+// codes of as many matrix rows as an integer vector has lanes lie side by
+// side, so that one activation, broadcast, is multiplied by all of them and
+// every lane ends as the result of its own row.
+//
+// A tile is its blocks one after another. A block is 32 columns: a header of
+// scales, then the codes. The codes of two neighbouring columns are neighbours
+// too, because vector instructions multiply 16-bit values and add pairs.
+//
+//	nibbles  four runs of 8 columns; a run is for each lane two 16-bit words;
+//	         word p holds the 4-bit codes of columns p, p+2, p+4, p+6 of the run,
+//	         the first in its lowest bits
+//	bytes    sixteen runs of 2 columns; a run is for each lane two int8 codes
+type form uint8
+
+const (
+	// raw: as the loader gives them, dequantised row by row.
+	raw form = iota
+	// nibblesHalf: value = scale·code + minimum; a half of each a lane, first
+	// all scales, then all minima.
+	nibblesHalf
+	// nibblesSingle is nibblesHalf with both in single precision.
+	nibblesSingle
+	// bytesHalf: value = scale·code; a half a lane.
+	bytesHalf
+	// bytesSingle: value = scale·code + minimum, both in single precision.
+	bytesSingle
+	// bytesTwo: value = scale·code with a scale in single precision for each
+	// half of the block, first those of the first half.
+	bytesTwo
+	// fourTwo is bytesTwo with nibbles that are FP4 codes (e2m1); their values
+	// are kept times 512, which makes them integers that fill a 16-bit word.
+	fourTwo
+	forms
+)
+
+// group is how many neighbouring activations share a scale.
+const group = 32
+
+// layouts are the size of each form's header and codes in bytes a lane and block.
+var layouts = [forms]struct{ header, codes int }{
+	nibblesHalf: {4, 16}, nibblesSingle: {8, 16}, bytesHalf: {2, 32}, bytesSingle: {8, 32}, bytesTwo: {8, 32}, fourTwo: {8, 16},
+}
+
+func (f form) nibbles() bool { return f == nibblesHalf || f == nibblesSingle || f == fourTwo }
+
+// formOf is the form that a weight is brought into.
+func formOf(w *ops.Weight) form {
+	if w.Cols()%group != 0 {
+		return raw
+	}
+	switch w.Type {
+	case weights.Q4_0:
+		if !eightTimesHalf(w.Data) {
+			return nibblesSingle
+		}
+		return nibblesHalf
+	case weights.Q4_1:
+		return nibblesHalf
+	case weights.Q4_K:
+		return nibblesSingle
+	case weights.Q8_0:
+		return bytesHalf
+	case weights.Q5_K:
+		return bytesSingle
+	case weights.Q6_K:
+		return bytesTwo
+	case weights.NVFP4:
+		return fourTwo
+	}
+	return raw
+}
+
+// eightTimesHalf tells whether −8 times each scale of Q4_0 data, the minimum
+// of its block, is a half.
+func eightTimesHalf(data []byte) bool {
+	for at := 0; at < len(data); at += 18 {
+		if binary.LittleEndian.Uint16(data[at:])>>10&31 >= 28 {
+			return false
+		}
+	}
+	return true
+}
+
+// Bytes is the memory that a matrix made of w takes besides w.Data and
+// w.Scale, which are not read any more once it is packed: with c = ⌈rows/lanes⌉
+// · lanes · cols values, lanes 8 (16 with AVX-512), c·5/8 for Q4_0 and Q4_1,
+// c·3/4 for Q4_K and NVFP4, c·17/16 for Q8_0, c·5/4 for Q5_K and Q6_K. It is
+// 0 for all other types and with Options.Exact: those weights are used where
+// they lie.
+func (b *Backend) Bytes(w *ops.Weight) int64 {
+	if b.exact {
+		return 0
+	}
+	f := formOf(w)
+	if f == raw {
+		return 0
+	}
+	lanes := b.k.lanes
+	return int64((w.Rows()+lanes-1)/lanes) * int64(f.tileBytes(lanes, w.Cols()))
+}
+
+func (f form) blockBytes(lanes int) int { return lanes * (layouts[f].header + layouts[f].codes) }
+
+func (f form) tileBytes(lanes, cols int) int { return cols / group * f.blockBytes(lanes) }
+
+// block is a lane's share of a block of a tile.
+type block struct {
+	form        form
+	lanes, lane int
+	data        []byte
+}
+
+func (b block) header(i int) []byte {
+	if b.form == nibblesHalf || b.form == bytesHalf {
+		return b.data[2*(i*b.lanes+b.lane):]
+	}
+	return b.data[4*(i*b.lanes+b.lane):]
+}
+
+func (b block) setHalf(i int, v uint16) { binary.LittleEndian.PutUint16(b.header(i), v) }
+func (b block) setSingle(i int, v float32) {
+	binary.LittleEndian.PutUint32(b.header(i), math.Float32bits(v))
+}
+
+// scale is entry i of the header.
+func (b block) scale(i int) float32 {
+	if b.form == nibblesHalf || b.form == bytesHalf {
+		return half(b.header(i))
+	}
+	return math.Float32frombits(binary.LittleEndian.Uint32(b.header(i)))
+}
+
+func (b block) codes() []byte { return b.data[b.lanes*layouts[b.form].header:] }
+
+// set stores 32 codes.
+func (b block) set(codes *[group]byte) {
+	out := b.codes()
+	if !b.form.nibbles() {
+		for k := 0; k < group; k += 2 {
+			at := k*b.lanes + 2*b.lane
+			out[at], out[at+1] = codes[k], codes[k+1]
+		}
+		return
+	}
+	for run := range 4 {
+		c := codes[8*run : 8*run+8]
+		at := 4 * (run*b.lanes + b.lane)
+		out[at], out[at+1] = c[0]|c[2]<<4, c[4]|c[6]<<4
+		out[at+2], out[at+3] = c[1]|c[3]<<4, c[5]|c[7]<<4
+	}
+}
+
+// code is the code of column k of the block, as the integer it stands for.
+func (b block) code(k int) int32 {
+	if !b.form.nibbles() {
+		return int32(int8(b.codes()[k&^1*b.lanes+2*b.lane+k&1]))
+	}
+	c := b.codes()[4*(k/8*b.lanes+b.lane)+2*(k&1)+k/4&1] >> (k / 2 & 1 * 4) & 15
+	if b.form == fourTwo {
+		return int32(512 * weights.E2M1(c))
+	}
+	return int32(c)
+}
+
+// values writes the values of the lane's share.
+func (b block) values(dst []float32) {
+	for k := range dst {
+		code := float32(b.code(k))
+		switch b.form {
+		case nibblesHalf, nibblesSingle, bytesSingle:
+			dst[k] = float32(b.scale(0)*code) + b.scale(1)
+		case bytesHalf:
+			dst[k] = b.scale(0) * code
+		case bytesTwo, fourTwo:
+			dst[k] = b.scale(k/16) * code
+		}
+	}
+}

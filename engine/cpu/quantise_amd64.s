@@ -1,0 +1,79 @@
+#include "textflag.h"
+
+// Rounding activations to int16 with AVX2.
+
+DATA absolute<>+0(SB)/4, $0x7fffffff
+GLOBL absolute<>(SB), RODATA|NOPTR, $4
+DATA top<>+0(SB)/4, $0x46fffe00 // 32767
+GLOBL top<>(SB), RODATA|NOPTR, $4
+
+// func quantiseAVX2(x *float32, codes *int16, scales, sums *float32, blocks int)
+TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), SI
+	MOVQ codes+8(FP), DI
+	MOVQ scales+16(FP), R8
+	MOVQ sums+24(FP), R9
+	MOVQ blocks+32(FP), CX
+	VBROADCASTSS absolute<>(SB), Y14
+	VMOVSS top<>(SB), X13
+loop:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VANDPS Y14, Y0, Y4
+	VANDPS Y14, Y1, Y5
+	VMAXPS Y5, Y4, Y4
+	VANDPS Y14, Y2, Y5
+	VMAXPS Y5, Y4, Y4
+	VANDPS Y14, Y3, Y5
+	VMAXPS Y5, Y4, Y4
+	VEXTRACTF128 $1, Y4, X5
+	VMAXPS X5, X4, X4
+	VMOVHLPS X4, X4, X5
+	VMAXPS X5, X4, X4
+	VMOVSHDUP X4, X5
+	VMAXSS X5, X4, X4 // max|x|
+	VDIVSS X13, X4, X6 // scale = max / 32767
+	VMOVSS X6, (R8)
+	VDIVSS X4, X13, X5 // 32767 / max
+	VXORPS X7, X7, X7
+	VUCOMISS X7, X4
+	JNE  some
+	VMOVAPS X7, X5
+some:
+	VBROADCASTSS X5, Y5
+	VMULPS Y5, Y0, Y0
+	VMULPS Y5, Y1, Y1
+	VMULPS Y5, Y2, Y2
+	VMULPS Y5, Y3, Y3
+	VCVTPS2DQ Y0, Y0
+	VCVTPS2DQ Y1, Y1
+	VCVTPS2DQ Y2, Y2
+	VCVTPS2DQ Y3, Y3
+	VPADDD Y1, Y0, Y4
+	VPADDD Y3, Y2, Y5
+	VPADDD Y5, Y4, Y4
+	VEXTRACTI128 $1, Y4, X5
+	VPADDD X5, X4, X4
+	VPSHUFD $0x4e, X4, X5
+	VPADDD X5, X4, X4
+	VPSHUFD $0xb1, X4, X5
+	VPADDD X5, X4, X4
+	VCVTDQ2PS X4, X4
+	VMULSS X6, X4, X4
+	VMOVSS X4, (R9)
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPERMQ $0xd8, Y0, Y0 // packing goes by halves; put them in order
+	VPERMQ $0xd8, Y2, Y2
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y2, 32(DI)
+	ADDQ $128, SI
+	ADDQ $64, DI
+	ADDQ $4, R8
+	ADDQ $4, R9
+	DECQ CX
+	JNZ  loop
+	VZEROUPPER
+	RET
