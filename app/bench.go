@@ -36,6 +36,7 @@ type benchFlags struct {
 	prefix, failure         string
 	continuous, http2       bool
 	thinkTags               bool
+	tokenizer               string
 	timeout                 bench.Timeout
 }
 
@@ -74,6 +75,7 @@ func benchCommand() *cobra.Command {
 	fl.StringVar(&f.prefix, "prefix", "", "how prompts begin: salted (no prefix cache can help) or shared (default: as the suite says, else salted)")
 	fl.StringVar(&f.failure, "on-failure", "", "what a failed request does: stop, skip (the rest of its step) or continue (default: as the suite says, else stop with one worker and continue with more)")
 	fl.IntVar(&f.warmup, "warmup", -1, "warm-up requests before each step; -1 = as the suite says, else as many as workers")
+	fl.StringVar(&f.tokenizer, "tokenizer", "", "the model's own tokenizer: a folder with tokenizer.json, that file, or a GGUF file; counts prompts and answers")
 	fl.BoolVar(&f.continuous, "continuous-usage", false, "ask for usage in every chunk (vLLM and SGLang give exact counts then)")
 	fl.BoolVar(&f.http2, "http2", false, "use HTTP/2 (stamps are then taken in the program, not in the kernel)")
 	fl.BoolVar(&f.thinkTags, "think-tags", false, "split inline <think>…</think> off the answer")
@@ -155,6 +157,12 @@ func runBench(cmd *cobra.Command, args []string, f benchFlags) error {
 	if err != nil {
 		return err
 	}
+	var tokens bench.TokenCounter
+	if f.tokenizer != "" {
+		if tokens, err = openTokenizer(f.tokenizer); err != nil {
+			return exit{exitUsage, err.Error()}
+		}
+	}
 	ctx := cmd.Context()
 	endpoint := console.Endpoint{ID: "command-line", URL: f.endpoint, ThinkTags: f.thinkTags}
 	if f.endpoint == "" {
@@ -177,7 +185,7 @@ func runBench(cmd *cobra.Command, args []string, f benchFlags) error {
 		m := &measurement{
 			endpoint: endpoint, key: key, model: f.model, suite: s, workers: f.workers, repeat: f.repeat,
 			seed: f.seed, prefix: f.prefix, failure: f.failure, warmup: f.warmup, continuous: f.continuous,
-			http2: f.http2, timeout: f.timeout, slo: slo, drawing: bench.DrawingNone,
+			http2: f.http2, timeout: f.timeout, slo: slo, drawing: bench.DrawingNone, tokens: tokens,
 		}
 		result, err := benchOne(ctx, cmd, m, keeper, f)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"velo/bench/sim"
+	"velo/engine/enginetest"
 	"velo/store"
 	"velo/store/handoff"
 )
@@ -196,5 +197,55 @@ func TestBenchBesideAWindow(t *testing.T) {
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBenchTokenizer counts answers with a model's own tokenizer, and drops one that is another
+// model's.
+func TestBenchTokenizer(t *testing.T) {
+	t.Setenv("VELO_DATA", t.TempDir())
+	folder := enginetest.Folder(t, enginetest.Plain)
+	measure := func(scenarioName string, more ...string) (source, notes string) {
+		out := t.TempDir()
+		args := append([]string{"bench", suiteFile(t, short), "--endpoint", endpoint(t, scenario(t, scenarioName)), "--out", out, "--format", "json"}, more...)
+		if code, text, errs := velo(t.Context(), args...); code != exitOK {
+			t.Fatalf("exit code %d\n%s\n%s", code, text, errs)
+		}
+		code, text, errs := velo(t.Context(), "sessions", "--json")
+		if code != exitOK {
+			t.Fatalf("sessions: %s", errs)
+		}
+		var last store.Summary
+		if err := json.Unmarshal([]byte(strings.SplitN(text, "\n", 2)[0]), &last); err != nil {
+			t.Fatal(err)
+		}
+		files, _ := filepath.Glob(filepath.Join(out, "*.json"))
+		if len(files) != 1 {
+			t.Fatalf("files: %v", files)
+		}
+		report, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(last.Source), string(report)
+	}
+	if source, _ := measure("usage-absent", "--tokenizer", folder); source != "tokenizer" {
+		t.Errorf("with the tokenizer the source is %s", source)
+	}
+	if source, _ := measure("usage-absent"); source != "estimate" {
+		t.Errorf("without it the source is %s", source)
+	}
+	// Eight tokens that the endpoint counts are many more of this byte-level vocabulary.
+	if source, notes := measure("fast", "--tokenizer", filepath.Join(folder, "tokenizer.json")); source == "tokenizer" || !strings.Contains(notes, "it is not the model's") {
+		t.Errorf("another model's tokenizer: the source is %s", source)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(folder, "nothing"):     "no such file",
+		t.TempDir():                          "the folder has no tokenizer.json",
+		filepath.Join(folder, "config.json"): "tokenizer",
+	} {
+		if code, _, errs := velo(t.Context(), "bench", suiteFile(t, short), "--tokenizer", path); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d, %s", path, code, errs)
+		}
 	}
 }

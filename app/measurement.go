@@ -32,6 +32,7 @@ type measurement struct {
 	timeout    bench.Timeout
 	slo        []bench.SLO
 	drawing    string
+	tokens     bench.TokenCounter // the model's own tokenizer; nil = the server counts
 }
 
 // defaultTimeout are the limits of a request where nothing else is asked. There is none on the
@@ -136,7 +137,7 @@ func (m *measurement) run(ctx context.Context, clock bench.Clock, rec *recording
 	out, err := runner.Run(ctx, runner.Options{
 		Client: c, Suite: m.suite, Model: model, Clock: clock, Header: header,
 		Workers: m.workers, Repeat: m.repeat, Seed: m.seed, Prefix: m.prefix, Failure: m.failure,
-		Warmup: m.warmup, ContinuousUsage: m.continuous, Sink: rec, OnProgress: onProgress,
+		Warmup: m.warmup, ContinuousUsage: m.continuous, Sink: rec, Tokens: m.tokens, OnProgress: onProgress,
 	})
 	if closeErr := rec.close(); closeErr != nil && err == nil {
 		err = fmt.Errorf("cannot keep the session: %w", closeErr)

@@ -16,7 +16,7 @@ import (
 const Unset = time.Duration(-1 << 63)
 
 // An Event is one record of a session's append-only log: *Header, *Step, *Request, *Conn, Chunks,
-// *End, *Sample, *Note or *Finish. Times are monotonic, in nanoseconds since the anchor of the
+// *Counts, *End, *Sample, *Note or *Finish. Times are monotonic, in nanoseconds since the anchor of the
 // session (Header.Anchor), unless the field says otherwise.
 type Event interface{ event() }
 
@@ -204,6 +204,14 @@ type Chunk struct {
 // Chunks are consecutive chunks of one request.
 type Chunks []Chunk
 
+// Counts are the tokens of a request's chunks as the model's own tokenizer counts them. They come
+// before the request's End, so that a report needs no tokenizer.
+type Counts struct {
+	Request   int     `json:"request"`
+	Tokenizer string  `json:"tokenizer"` // TokenCounter.Name
+	Tokens    []int32 `json:"tokens"`    // of each chunk, in order
+}
+
 // Status is how a request ended.
 type Status string
 
@@ -322,6 +330,7 @@ func (*Step) event()    {}
 func (*Request) event() {}
 func (*Conn) event()    {}
 func (Chunks) event()   {}
+func (*Counts) event()  {}
 func (*End) event()     {}
 func (*Sample) event()  {}
 func (*Note) event()    {}

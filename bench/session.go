@@ -22,9 +22,10 @@ type Session struct {
 // Exchange is one request and everything that came back.
 type Exchange struct {
 	Request *Request
-	Conn    *Conn  // nil: no connection was had
-	Chunks  Chunks // in order of arrival
-	End     *End   // nil: still running, or cut off
+	Conn    *Conn   // nil: no connection was had
+	Chunks  Chunks  // in order of arrival
+	Counts  *Counts // nil: there was no tokenizer
+	End     *End    // nil: still running, or cut off
 }
 
 // maxAhead is how far a request's number may run ahead of those before it: an event from outside must
@@ -55,6 +56,10 @@ func (s *Session) Append(e Event) {
 			if x := s.exchange(e[0].Request); x != nil {
 				x.Chunks = append(x.Chunks, e...)
 			}
+		}
+	case *Counts:
+		if x := s.exchange(e.Request); x != nil {
+			x.Counts = e
 		}
 	case *End:
 		if x := s.exchange(e.Request); x != nil {

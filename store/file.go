@@ -163,7 +163,7 @@ func writeSession(w io.Writer, s *bench.Session) error {
 }
 
 // canonical gives a session's events in the one order that its file has: the header, steps, each
-// request with its connection, chunks and end, samples, notes, the finish.
+// request with its connection, chunks, counts and end, samples, notes, the finish.
 func canonical(s *bench.Session, emit func(bench.Event) error) error {
 	h := s.Header
 	h.Endpoint.URL = withoutSecrets(h.Endpoint.URL)
@@ -191,6 +191,11 @@ func canonical(s *bench.Session, emit func(bench.Event) error) error {
 		const piece = 1024 // so that a block is not cut late by much
 		for c := x.Chunks; len(c) > 0; c = c[min(piece, len(c)):] {
 			if err := emit(c[:min(piece, len(c))]); err != nil {
+				return err
+			}
+		}
+		if x.Counts != nil {
+			if err := emit(x.Counts); err != nil {
 				return err
 			}
 		}

@@ -111,6 +111,10 @@ func (l *Live) Append(e bench.Event) {
 				l.chunk(s, &e[i])
 			}
 		}
+	case *bench.Counts:
+		if s := l.streams[e.Request]; s != nil && !s.ended {
+			s.x.Counts = e
+		}
 	case *bench.Sample:
 		l.see(e.At)
 	case *bench.Finish:

@@ -73,7 +73,7 @@ func (r *Request) Fails() bool { return r.Finished() && r.Status != bench.OK }
 // docs/definitions.md.
 type Options struct {
 	Window time.Duration      // w of the rolling rate; 0 = 1 s; an hour at most
-	Tokens bench.TokenCounter // the model's own tokenizer; nil = none
+	Tokens bench.TokenCounter // the model's own tokenizer, for requests without bench.Counts; nil = none
 }
 
 // Of computes one exchange. An exchange that still runs is computed as far as it got.

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,17 @@ func TestTokens(t *testing.T) {
 				}
 			}
 			r := Of(x, Options{Tokens: c.tokenizer})
+			if c.tokenizer != nil { // what a session keeps says the same without the tokenizer
+				kept := *x
+				kept.Counts = CountChunks(x.Chunks, c.tokenizer)
+				if again := Of(&kept, Options{}); again.Source != r.Source || !slices.Equal(again.Arrivals, r.Arrivals) {
+					t.Errorf("with kept counts %s, %v, with the tokenizer %s, %v", again.Source, again.Arrivals, r.Source, r.Arrivals)
+				}
+				kept.Counts = &bench.Counts{Tokens: make([]int32, len(x.Chunks)+1)}
+				if again, bare := Of(&kept, Options{}), Of(x, Options{}); !slices.Equal(again.Arrivals, bare.Arrivals) {
+					t.Errorf("counts of other chunks were taken: %v", again.Arrivals)
+				}
+			}
 			var got []int
 			for _, a := range r.Arrivals {
 				got = append(got, a.Tokens)

@@ -51,7 +51,7 @@ func countTokens(x *bench.Exchange, tokenizer bench.TokenCounter) counts {
 	if exact(c, completion, out) {
 		return counts{out, Server, ByExact}
 	}
-	if tokenizer != nil && tokenized(c, tokenizer, out) {
+	if noted(x, out) || tokenizer != nil && tokenized(c, tokenizer, out) {
 		return counts{out, Tokenizer, ByTokenizer}
 	}
 	if completion > 0 {
@@ -141,6 +141,36 @@ func exact(c bench.Chunks, completion int, out []int) bool {
 		n += out[i]
 	}
 	return n > 0 && (completion == 0 || n <= completion)
+}
+
+// CountChunks counts a request's chunks, for the session to keep: see bench.Counts. It is nil where there
+// is nothing to count.
+func CountChunks(c bench.Chunks, t bench.TokenCounter) *bench.Counts {
+	out := make([]int, len(c))
+	if len(c) == 0 || !tokenized(c, t, out) {
+		return nil
+	}
+	n := &bench.Counts{Request: c[0].Request, Tokenizer: t.Name(), Tokens: make([]int32, len(c))}
+	for i, v := range out {
+		n.Tokens[i] = int32(v)
+	}
+	return n
+}
+
+// noted takes the counts that the session holds, if they are those of these chunks.
+func noted(x *bench.Exchange, out []int) bool {
+	if x.Counts == nil || len(x.Counts.Tokens) != len(out) {
+		return false
+	}
+	n := 0
+	for i, v := range x.Counts.Tokens {
+		if v < 0 {
+			return false
+		}
+		out[i] = int(v)
+		n += out[i]
+	}
+	return 0 < n && n < mostTokens
 }
 
 // tokenized takes the growth of the tokenizer's count over the whole text. A count may fall for a

@@ -146,6 +146,11 @@ func TestForeignTokenizer(t *testing.T) {
 	if have := sim.ReplyTokens + sim.MessageTokens + e.tokens(e.ordered()[0].text(0)); have < 920 || have > 1080 {
 		t.Errorf("a prompt of %d tokens", have)
 	}
+	for _, x := range l.session().Exchanges {
+		if x.Counts != nil {
+			t.Errorf("request %d was counted by it: %v", x.Request.Number, x.Counts.Tokens)
+		}
+	}
 }
 
 // twice makes twice as many tokens of everything.

@@ -116,6 +116,9 @@ func (r *run) probe(ctx context.Context) error {
 	}
 	if n > end.Usage.Prompt || end.Usage.Prompt > 3*n+300 {
 		r.note("The %s makes %d tokens of a text that the model was given as %d: it is not the model's, and was not used.", l.source, n, end.Usage.Prompt)
+		if l.source == byTokenizer {
+			r.counting.off.Store(true)
+		}
 		r.rules.ruler = estimator(pieceTokens)
 		return r.weigh(ctx, short, end.Usage.Prompt)
 	}

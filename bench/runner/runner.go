@@ -59,8 +59,8 @@ type Options struct {
 	// Sink takes the events. Append is called by one goroutine at a time, and never by one that
 	// follows a stream.
 	Sink bench.Sink
-	// Tokens counts as the model does. Without it the server is asked; a server that cannot answer
-	// leaves fills an estimate.
+	// Tokens counts as the model does: the prompts that are made, and the answers (bench.Counts).
+	// Without it the server is asked; a server that cannot answer leaves fills an estimate.
 	Tokens bench.TokenCounter
 	// OnProgress is called by one goroutine at a time, at most ten times a second, and once at the end.
 	OnProgress func(Progress)
@@ -204,6 +204,7 @@ type run struct {
 	stages        []stage
 	pictures      map[string]client.Image
 	events        *fanIn
+	counting      *counting // nil without a tokenizer
 	report        *reporter
 	rules         rules
 	conversations []conversation // one a worker
@@ -215,7 +216,12 @@ type run struct {
 
 func newRun(o Options, pictures map[string]client.Image) *run {
 	r := &run{o: o, stages: stages(o.Suite), pictures: pictures, told: map[string]bool{}}
-	r.events = newFanIn(o.Sink)
+	sink := o.Sink
+	if o.Tokens != nil {
+		r.counting = newCounting(sink, o.Clock, o.Tokens)
+		sink = r.counting
+	}
+	r.events = newFanIn(sink)
 	r.report = newReporter(o, len(r.stages))
 	r.conversations = make([]conversation, o.Workers)
 	return r

@@ -71,6 +71,10 @@ func checkOrder(t interface {
 				}
 			}
 			advance(e[0].Request, 3)
+		case *bench.Counts:
+			if stage[e.Request] != 3 {
+				t.Errorf("request %d: counts after stage %d", e.Request, stage[e.Request])
+			}
 		case *bench.End:
 			advance(e.Request, 4)
 			delete(open, e.Request)

@@ -52,6 +52,7 @@ type line struct {
 	Step    *bench.Step    `json:"step,omitempty"`
 	Request *bench.Request `json:"request,omitempty"`
 	Conn    *bench.Conn    `json:"conn,omitempty"`
+	Counts  *bench.Counts  `json:"counts,omitempty"`
 	End     *bench.End     `json:"end,omitempty"`
 	Sample  *bench.Sample  `json:"sample,omitempty"`
 	Note    *bench.Note    `json:"note,omitempty"`
@@ -74,6 +75,8 @@ func (b *Batch) Add(e bench.Event) error {
 		l.Request = e
 	case *bench.Conn:
 		l.Conn = e
+	case *bench.Counts:
+		l.Counts = e
 	case *bench.End:
 		l.End = e
 	case *bench.Sample:

@@ -87,7 +87,7 @@ func TestDecodeOrder(t *testing.T) {
 	var b block.Batch
 	for _, e := range []bench.Event{
 		bench.Chunks{{Request: 1, Text: "late"}},
-		&bench.Request{Number: 2}, bench.Chunks{{Request: 2, Text: "x"}}, &bench.End{Request: 2},
+		&bench.Request{Number: 2}, bench.Chunks{{Request: 2, Text: "x"}}, &bench.Counts{Request: 2, Tokenizer: "t", Tokens: []int32{1}}, &bench.End{Request: 2},
 		&bench.Request{Number: 3}, bench.Chunks{{Request: 3, Text: "y"}},
 		&bench.End{Request: 1}, &bench.Note{Text: "n"},
 	} {
@@ -109,7 +109,7 @@ func TestDecodeOrder(t *testing.T) {
 		}
 		return nil
 	})
-	want := "Request|chunks x|End|Request|chunks late|End|Note|chunks y"
+	want := "Request|chunks x|Counts|End|Request|chunks late|End|Note|chunks y"
 	if got := strings.Join(order, "|"); err != nil || got != want {
 		t.Fatalf("got %s, %v; want %s", got, err, want)
 	}

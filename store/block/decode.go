@@ -41,8 +41,15 @@ func Decode(body []byte, emit func(bench.Event) error) error {
 			return err
 		}
 		read++
-		if end, ok := e.(*bench.End); ok {
-			if c := chunks.take(end.Request); c != nil {
+		ended := -1 // the request that has no more chunks
+		switch e := e.(type) {
+		case *bench.Counts:
+			ended = e.Request
+		case *bench.End:
+			ended = e.Request
+		}
+		if ended >= 0 {
+			if c := chunks.take(ended); c != nil {
 				if err := emit(c); err != nil {
 					return err
 				}
@@ -80,6 +87,8 @@ func parseLine(text []byte) (bench.Event, error) {
 		return l.Request, nil
 	case l.Conn != nil:
 		return l.Conn, nil
+	case l.Counts != nil:
+		return l.Counts, nil
 	case l.End != nil:
 		return l.End, nil
 	case l.Sample != nil:

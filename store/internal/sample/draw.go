@@ -45,6 +45,9 @@ func Draw(t *rapid.T, id string) (*bench.Header, []bench.Event) {
 				continue
 			}
 			if left[r] == 0 {
+				if rapid.Bool().Draw(t, "tokenizer") {
+					events = append(events, &bench.Counts{Request: r, Tokenizer: text.Draw(t, "name"), Tokens: []int32{number.Draw(t, "tokens")}})
+				}
 				events = append(events, end(t, r))
 				left[r] = -1
 				continue

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"velo/bench"
+	"velo/engine"
+	"velo/engine/tokenizer"
+	"velo/engine/weights"
+)
+
+// openTokenizer makes a counter of a model's own tokenizer: a tokenizer.json, a folder with one (the
+// weights need not be there), or a GGUF file.
+func openTokenizer(path string) (bench.TokenCounter, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the tokenizer %q: %w", path, errors.Unwrap(err))
+	}
+	if !info.IsDir() && strings.EqualFold(filepath.Ext(path), ".gguf") {
+		m, err := weights.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer m.Close()
+		t, _, err := engine.Tokenizer(m)
+		if err != nil {
+			return nil, err
+		}
+		return t, nil
+	}
+	file := path
+	if info.IsDir() {
+		file = filepath.Join(path, "tokenizer.json")
+	}
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("cannot use the tokenizer %q: the folder has no tokenizer.json", path)
+	case err != nil:
+		return nil, fmt.Errorf("cannot use the tokenizer: %w", err)
+	}
+	config, err := os.ReadFile(filepath.Join(filepath.Dir(file), "tokenizer_config.json"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot use the tokenizer: %w", err)
+	}
+	t, err := tokenizer.FromJSON(text, config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the tokenizer %q: %w", file, err)
+	}
+	return t, nil
+}
