@@ -186,6 +186,17 @@ func TestSequences(t *testing.T) {
 						used[page] = true
 					}
 				}
+				for _, m := range shots {
+					want := 0
+					for _, page := range m.shot.pages {
+						if held[page] {
+							want++
+						}
+					}
+					if got := m.shot.Alone(len(m.text)); got != want {
+						t.Fatalf("%d pages of a snapshot are counted as only snapshots', %d are", got, want)
+					}
+				}
 				if got := pool.KeptPages(); got != len(held) {
 					t.Fatalf("%d pages are counted as only snapshots', %d are", got, len(held))
 				}

@@ -31,6 +31,17 @@ func (s *Sequence) Snapshot() (*Snapshot, error) {
 	return n, nil
 }
 
+// Alone is how many of the pages of the first tokens tokens only snapshots
+// hold.
+func (n *Snapshot) Alone(tokens int) (pages int) {
+	for _, page := range n.pages[:pagesFor(min(tokens, n.len))] {
+		if n.pool.refs[page] == n.pool.kept[page] {
+			pages++
+		}
+	}
+	return pages
+}
+
 // Restore starts a new sequence from the snapshot.
 func (n *Snapshot) Restore() (*Sequence, error) {
 	p := n.pool

@@ -1,0 +1,240 @@
+package sched
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"velo/engine/cpu"
+	"velo/engine/kv"
+	"velo/engine/model"
+	"velo/engine/sample"
+	"velo/engine/weights"
+)
+
+// random is a model.Source that makes any tensor up, the same every time.
+type random map[string][]int
+
+func (r random) Tensor(name string) (*weights.Tensor, bool) {
+	shape, ok := r[name]
+	if !ok {
+		return nil, false
+	}
+	n, seed := 1, uint64(0)
+	for _, d := range shape {
+		n *= d
+	}
+	for _, c := range name {
+		seed = seed*31 + uint64(c)
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	t := &weights.Tensor{Name: name, Type: weights.F32, Shape: shape, Data: make([]byte, 0, 4*n)}
+	for range n {
+		v := rng.NormFloat64() * 0.2
+		if len(shape) == 1 {
+			v += 1
+		}
+		t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(float32(v)))
+	}
+	return t, true
+}
+
+// families are a small model of attention alone and one of the hybrid kind.
+func families(vocab int) map[string]*weights.Config {
+	plain := weights.Config{Architecture: weights.Qwen3, QKNorm: true, Layers: 2, Hidden: 32, Heads: 4, KVHeads: 2, HeadDim: 16,
+		Intermediate: 64, Vocab: vocab, MaxPosition: 4096, RopeTheta: 10000, PartialRotary: 1, RMSEps: 1e-6}
+	hybrid := plain
+	hybrid.Architecture, hybrid.AttentionGate, hybrid.NormOnePlus, hybrid.PartialRotary = weights.Qwen35, true, true, 0.25
+	hybrid.LayerTypes = []string{weights.LinearAttention, weights.FullAttention}
+	hybrid.LinearKeyHeads, hybrid.LinearValueHeads, hybrid.LinearKeyDim, hybrid.LinearValueDim, hybrid.ConvKernel = 2, 4, 8, 8, 4
+	return map[string]*weights.Config{"plain": &plain, "hybrid": &hybrid}
+}
+
+// source has every tensor that a configuration of families asks for.
+func source(c *weights.Config) random {
+	s := random{"model.embed_tokens.weight": {c.Vocab, c.Hidden}, "lm_head.weight": {c.Vocab, c.Hidden}, "model.norm.weight": {c.Hidden}}
+	gate := 1
+	if c.AttentionGate {
+		gate = 2
+	}
+	for i := range c.Layers {
+		l := fmt.Sprintf("model.layers.%d", i)
+		s[l+".input_layernorm.weight"], s[l+".post_attention_layernorm.weight"] = []int{c.Hidden}, []int{c.Hidden}
+		s[l+".mlp.gate_proj.weight"], s[l+".mlp.up_proj.weight"] = []int{c.Intermediate, c.Hidden}, []int{c.Intermediate, c.Hidden}
+		s[l+".mlp.down_proj.weight"] = []int{c.Hidden, c.Intermediate}
+		if i < len(c.LayerTypes) && c.LayerTypes[i] == weights.LinearAttention {
+			p := l + ".linear_attn"
+			nk, nv := c.LinearKeyHeads*c.LinearKeyDim, c.LinearValueHeads*c.LinearValueDim
+			s[p+".in_proj_qkv.weight"], s[p+".in_proj_z.weight"] = []int{2*nk + nv, c.Hidden}, []int{nv, c.Hidden}
+			s[p+".in_proj_b.weight"], s[p+".in_proj_a.weight"] = []int{c.LinearValueHeads, c.Hidden}, []int{c.LinearValueHeads, c.Hidden}
+			s[p+".out_proj.weight"], s[p+".conv1d.weight"] = []int{c.Hidden, nv}, []int{2*nk + nv, 1, c.ConvKernel}
+			s[p+".norm.weight"], s[p+".A_log"], s[p+".dt_bias"] = []int{c.LinearValueDim}, []int{c.LinearValueHeads}, []int{c.LinearValueHeads}
+			continue
+		}
+		p, nq, nk := l+".self_attn", c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+		s[p+".q_proj.weight"], s[p+".k_proj.weight"], s[p+".v_proj.weight"] = []int{gate * nq, c.Hidden}, []int{nk, c.Hidden}, []int{nk, c.Hidden}
+		s[p+".o_proj.weight"] = []int{c.Hidden, nq}
+		s[p+".q_norm.weight"], s[p+".k_norm.weight"] = []int{c.HeadDim}, []int{c.HeadDim}
+	}
+	return s
+}
+
+const vocab = 50
+
+// size of the test models.
+type size struct{ vocab, rows, tokens, sequences int }
+
+func newModel(t testing.TB, family string, z size) *model.Model {
+	t.Helper()
+	if z.vocab == 0 {
+		z.vocab = vocab
+	}
+	if z.rows == 0 {
+		z.rows = 64
+	}
+	c := families(z.vocab)[family]
+	b := cpu.New(cpu.Options{Rows: z.rows, Workers: 1})
+	t.Cleanup(b.Close)
+	m, err := model.New(c, source(c), b, model.Options{Tokens: z.tokens, Sequences: z.sequences, Outputs: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// text is random tokens.
+func text(seed uint64, n int) []int32 {
+	r := rand.New(rand.NewPCG(seed, 2))
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = int32(r.IntN(vocab))
+	}
+	return tokens
+}
+
+// oracle answers requests one at a time with nothing but the model and the sampler.
+type oracle struct {
+	m       *model.Model
+	sampler *sample.Sampler
+}
+
+func newOracle(t testing.TB, family string) *oracle {
+	return &oracle{newModel(t, family, size{tokens: 4096, sequences: 2, rows: 512}), sample.New(vocab)}
+}
+
+// answer gives the tokens that a copy of a request must get.
+func (o *oracle) answer(t testing.TB, r *Request, copy, context int) (tokens []int32) {
+	t.Helper()
+	seq, err := o.m.Pool().NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seq.Free()
+	p := r.Sampling
+	p.Seed += uint64(copy)
+	chosen, err := sample.NewSequence(p, vocab, r.Prompt, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := context - len(r.Prompt)
+	if r.MaxTokens > 0 {
+		longest = min(longest, r.MaxTokens)
+	}
+	next, step := r.Prompt, o.m.NewStep()
+	for len(tokens) < longest {
+		step.Reset()
+		if err := step.Add(seq, next, 1); err != nil {
+			t.Fatal(err)
+		}
+		logits, err := o.m.Run(step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mask sample.Mask
+		if len(tokens) < r.MinTokens {
+			mask = sample.NewMask(vocab)
+			mask.AllowAll()
+			for _, id := range r.End {
+				mask.Ban(id)
+			}
+		}
+		res, err := o.sampler.Sample(chosen, logits, mask, sample.NoLogProbs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen.Append(res.Token)
+		tokens = append(tokens, res.Token)
+		if slices.Contains(r.End, res.Token) && !r.IgnoreEOS {
+			break
+		}
+		next = tokens[len(tokens)-1:]
+	}
+	return tokens
+}
+
+// serve runs a scheduler until the test ends.
+func serve(t testing.TB, m *model.Model, o Options) *Scheduler {
+	t.Helper()
+	s := New(m, o)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil && o.PanicSteps == 0 {
+			t.Error(err)
+		}
+		whole(t, m.Pool())
+	})
+	return s
+}
+
+// whole fails unless everything is free.
+func whole(t testing.TB, p *kv.Pool) {
+	t.Helper()
+	if p.FreePages() != p.Pages() || p.FreeStates() != p.States() || p.KeptPages() != 0 {
+		t.Errorf("%d of %d pages and %d of %d states are free after everything ended", p.FreePages(), p.Pages(), p.FreeStates(), p.States())
+	}
+}
+
+func submit(t testing.TB, s *Scheduler, r *Request) []*Stream {
+	t.Helper()
+	streams, err := s.Submit(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return streams
+}
+
+// read takes everything from a stream.
+func read(s *Stream) (tokens []int32, r Result) {
+	buf := make([]Token, 7)
+	for more := true; more; {
+		var n int
+		n, more = s.Next(buf)
+		for _, token := range buf[:n] {
+			tokens = append(tokens, token.ID)
+		}
+	}
+	return tokens, s.Result()
+}
+
+// within fails if something takes longer than anything here may.
+func within(t testing.TB, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { f(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatalf("%s hangs", what)
+	}
+}
+
+var errTest = errors.New("the test says so")
