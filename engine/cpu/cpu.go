@@ -76,9 +76,9 @@ func New(o Options) *Backend {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	b := &Backend{rows: o.Rows, exact: o.Exact, workers: newWorkers(o.Workers), k: best()}
+	b := &Backend{rows: o.Rows, exact: o.Exact, workers: newWorkers(o.Workers), k: available()[0]}
 	if o.Generic {
-		b.k = &generic
+		b.k = &portable
 	}
 	b.scratch = make([]scratch, o.Workers)
 	return b

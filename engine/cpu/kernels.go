@@ -45,7 +45,7 @@ type kernels struct {
 	learn func(s, k, d, q *float32, rows, cols int, acc *float32)
 }
 
-var generic = kernels{
+var portable = kernels{
 	name:     "portable",
 	quantise: quantiseGeneric,
 	tiles:    portableTiles,

@@ -103,10 +103,24 @@ func dequantiseAVX2(w *ops.Weight, dst []float32, i int) {
 	}
 }
 
-// best is the fastest kernels that the processor runs.
-func best() *kernels {
-	if cpu.X86.HasAVX2 && cpu.X86.HasFMA && hasF16C() {
-		return &avx2
+// avx512 is avx2 with tiles of 16 lanes, vnni with its instruction for them.
+var avx512, vnni = func() (a, v kernels) {
+	a, v = avx2, avx2
+	a.name, a.tiles, a.lanes = "AVX-512", avx512Tiles, 16
+	v.name, v.tiles, v.lanes = "AVX-512 VNNI", vnniTiles, 16
+	return a, v
+}()
+
+// available are the kernels that the processor runs, the fastest first.
+func available() (sets []*kernels) {
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && hasF16C() {
+		if cpu.X86.HasAVX512VNNI {
+			sets = append(sets, &vnni)
+		}
+		sets = append(sets, &avx512)
 	}
-	return &generic
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA && hasF16C() {
+		sets = append(sets, &avx2)
+	}
+	return append(sets, &portable)
 }

@@ -12,7 +12,11 @@ import (
 
 // sets are the kernels that this machine runs.
 func sets() map[string]*kernels {
-	return map[string]*kernels{"portable": &generic, "best": best()}
+	m := map[string]*kernels{}
+	for _, k := range available() {
+		m[k.name] = k
+	}
+	return m
 }
 
 func random(r *rand.Rand, n int) []float32 {
