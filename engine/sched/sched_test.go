@@ -32,11 +32,11 @@ func TestSameAnswers(t *testing.T) {
 			z size
 			o Options
 		}{
-			"one lane":   {size{tokens: 256, sequences: 1}, Options{Lanes: 1}},
-			"batch":      {size{tokens: 1024, sequences: 8}, Options{Lanes: 8}},
-			"small step": {size{tokens: 1024, sequences: 8}, Options{Lanes: 8, StepTokens: 9}},
-			"cache":      {size{tokens: 2048, sequences: 40}, Options{Lanes: 4, PrefixCache: true}},
-			"few pages":  {size{tokens: 64, sequences: 4}, Options{Lanes: 4}},
+			"one lane":            {size{tokens: 256, sequences: 1}, Options{Lanes: 1}},
+			"batch":               {size{tokens: 1024, sequences: 8}, Options{Lanes: 8}},
+			"small step":          {size{tokens: 1024, sequences: 8}, Options{Lanes: 8, StepTokens: 9}},
+			"cache":               {size{tokens: 2048, sequences: 40}, Options{Lanes: 4, PrefixCache: true}},
+			"few pages":           {size{tokens: 64, sequences: 4}, Options{Lanes: 4}},
 			"few pages and cache": {size{tokens: 64, sequences: 6}, Options{Lanes: 4, PrefixCache: true}},
 		} {
 			t.Run(family+"/"+name, func(t *testing.T) {
