@@ -77,6 +77,9 @@ func parseEndpoint(text string) (endpoint, error) {
 	if strings.ContainsAny(u.Hostname(), " \t") {
 		return bad("the host has a space in it")
 	}
+	if strings.Count(u.Host, ":") > 1 && u.Host[0] != '[' {
+		return bad("an IPv6 address goes in brackets: %s://[%s]", scheme, u.Host)
+	}
 	if strings.HasSuffix(u.Host, ":") {
 		return bad("there is no port after the colon; leave the colon out for %s", port)
 	}

@@ -44,6 +44,7 @@ func TestEndpointRefusesWithASentence(t *testing.T) {
 		"http://host:http":          "invalid port",
 		"http://ho st":              "invalid",
 		"http://[::1":               "missing ']'",
+		"http://::1":                "in brackets",
 		"http://host/v1/logs":       "leave out /v1/logs",
 		"http://host/a/v1/traces/":  "leave out /v1/traces",
 		"http://host?x=1":           "query",
