@@ -152,11 +152,7 @@ func (t *attend) do(piece, worker int) {
 	for i := high; i < len(scores); i++ {
 		scores[i] = minusInf
 	}
-	top := minusInf
-	for _, x := range scores[low:high] {
-		top = max(top, x)
-	}
-	sum := k.softmax(&scores[0], len(scores), top)
+	sum := k.softmax(&scores[0], len(scores), k.top(&scores[0], len(scores)))
 	dim := len(q)
 	c.head = grow(c.head, dim)
 	clear(c.head)

@@ -320,3 +320,29 @@ row:
 	JNZ  block
 	VZEROUPPER
 	RET
+
+// func topAVX2(x *float32, n int) float32
+// n is a multiple of 16.
+TEXT ·topAVX2(SB), NOSPLIT, $0-20
+	MOVQ x+0(FP), SI
+	MOVQ n+8(FP), CX
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	JMP  next
+loop:
+	VMAXPS (SI), Y0, Y0
+	VMAXPS 32(SI), Y1, Y1
+next:
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JNZ  loop
+	VMAXPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VMAXPS X1, X0, X0
+	VMOVHLPS X0, X0, X1
+	VMAXPS X1, X0, X0
+	VMOVSHDUP X0, X1
+	VMAXSS X1, X0, X0
+	VMOVSS X0, ret+16(FP)
+	VZEROUPPER
+	RET

@@ -35,6 +35,8 @@ type kernels struct {
 	// values adds Σ p[t]·v[t] to acc for the first n positions of a page of
 	// values [16, dim].
 	values func(p, v *float32, dim, n int, acc *float32)
+	// top is the largest of n values, a multiple of 16.
+	top func(x *float32, n int) float32
 	// softmax sets x to exp(x−top) and returns the sum; n is a multiple of 16.
 	softmax func(x *float32, n int, top float32) float32
 	// silu sets dst to g/(1+exp(−g))·x.
@@ -47,27 +49,28 @@ type kernels struct {
 
 var portable = kernels{
 	name:     "portable",
-	quantise: quantiseGeneric,
+	quantise: quantisePortable,
 	tiles:    portableTiles,
 	lanes:    portableLanes,
-	dot:      dotGeneric,
-	dot4:     dot4Generic,
+	dot:      dotPortable,
+	dot4:     dot4Portable,
 	dequantise: func(w *ops.Weight, dst []float32, i int) {
 		w.Row(dst, i)
 	},
-	scores:  scoresGeneric,
-	values:  valuesGeneric,
-	softmax: softmaxGeneric,
-	silu:    siluGeneric,
-	decay:   decayGeneric,
-	learn:   learnGeneric,
+	scores:  scoresPortable,
+	values:  valuesPortable,
+	top:     topPortable,
+	softmax: softmaxPortable,
+	silu:    siluPortable,
+	decay:   decayPortable,
+	learn:   learnPortable,
 }
 
 func at[T any](p *T, n int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(p), n*int(unsafe.Sizeof(*p))))
 }
 
-func dotGeneric(x, y *float32, n int) float32 {
+func dotPortable(x, y *float32, n int) float32 {
 	xs, ys := unsafe.Slice(x, n), unsafe.Slice(y, n)
 	var s [4]float32
 	i := 0
@@ -83,13 +86,13 @@ func dotGeneric(x, y *float32, n int) float32 {
 	return s[0] + s[1] + (s[2] + s[3])
 }
 
-func dot4Generic(x, y *float32, stride, n int, out *[4]float32) {
+func dot4Portable(x, y *float32, stride, n int, out *[4]float32) {
 	for r := range out {
-		out[r] = dotGeneric(x, at(y, r*stride), n)
+		out[r] = dotPortable(x, at(y, r*stride), n)
 	}
 }
 
-func scoresGeneric(q, k *float32, dim int, scale float32, out *float32) {
+func scoresPortable(q, k *float32, dim int, scale float32, out *float32) {
 	qs, ks, os := unsafe.Slice(q, dim), unsafe.Slice(k, dim*ops.PageTokens), unsafe.Slice(out, ops.PageTokens)
 	clear(os)
 	for d, v := range qs {
@@ -102,7 +105,7 @@ func scoresGeneric(q, k *float32, dim int, scale float32, out *float32) {
 	}
 }
 
-func valuesGeneric(p, v *float32, dim, n int, acc *float32) {
+func valuesPortable(p, v *float32, dim, n int, acc *float32) {
 	as := unsafe.Slice(acc, dim)
 	for t, w := range unsafe.Slice(p, n) {
 		for d, x := range unsafe.Slice(at(v, t*dim), dim) {
@@ -111,7 +114,17 @@ func valuesGeneric(p, v *float32, dim, n int, acc *float32) {
 	}
 }
 
-func softmaxGeneric(x *float32, n int, top float32) float32 {
+func topPortable(x *float32, n int) float32 {
+	top := float32(math.Inf(-1))
+	for _, v := range unsafe.Slice(x, n) {
+		if v > top {
+			top = v
+		}
+	}
+	return top
+}
+
+func softmaxPortable(x *float32, n int, top float32) float32 {
 	sum := float32(0)
 	xs := unsafe.Slice(x, n)
 	for i, v := range xs {
@@ -121,14 +134,14 @@ func softmaxGeneric(x *float32, n int, top float32) float32 {
 	return sum
 }
 
-func siluGeneric(dst, g, x *float32, n int) {
+func siluPortable(dst, g, x *float32, n int) {
 	ds, gs, xs := unsafe.Slice(dst, n), unsafe.Slice(g, n), unsafe.Slice(x, n)
 	for i, v := range gs {
 		ds[i] = v / (1 + exp(-v)) * xs[i]
 	}
 }
 
-func decayGeneric(s, k *float32, f float32, rows, cols int, acc *float32) {
+func decayPortable(s, k *float32, f float32, rows, cols int, acc *float32) {
 	as := unsafe.Slice(acc, cols)
 	for i, w := range unsafe.Slice(k, rows) {
 		row := unsafe.Slice(at(s, i*cols), cols)
@@ -139,7 +152,7 @@ func decayGeneric(s, k *float32, f float32, rows, cols int, acc *float32) {
 	}
 }
 
-func learnGeneric(s, k, d, q *float32, rows, cols int, acc *float32) {
+func learnPortable(s, k, d, q *float32, rows, cols int, acc *float32) {
 	as, ds, qs := unsafe.Slice(acc, cols), unsafe.Slice(d, cols), unsafe.Slice(q, rows)
 	for i, w := range unsafe.Slice(k, rows) {
 		row := unsafe.Slice(at(s, i*cols), cols)

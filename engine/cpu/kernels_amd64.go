@@ -40,6 +40,15 @@ func decayAVX2(s, k *float32, f float32, rows, cols int, acc *float32)
 //go:noescape
 func learnAVX2(s, k, d, q *float32, rows, cols int, acc *float32)
 
+//go:noescape
+func topAVX2(x *float32, n int) float32
+
+//go:noescape
+func scoresAVX512(q, k *float32, dim int, scale float32, out *float32)
+
+//go:noescape
+func valuesAVX512(p, v *float32, dim, n int, acc *float32)
+
 // hasF16C tells whether the processor converts IEEE halves.
 func hasF16C() bool
 
@@ -57,36 +66,37 @@ var avx2 = kernels{
 		if dim%2 == 0 {
 			scoresAVX2(q, k, dim, scale, out)
 		} else {
-			scoresGeneric(q, k, dim, scale, out)
+			scoresPortable(q, k, dim, scale, out)
 		}
 	},
 	values: func(p, v *float32, dim, n int, acc *float32) {
 		if dim%16 == 0 {
 			valuesAVX2(p, v, dim, n, acc)
 		} else {
-			valuesGeneric(p, v, dim, n, acc)
+			valuesPortable(p, v, dim, n, acc)
 		}
 	},
+	top:     topAVX2,
 	softmax: softmaxAVX2,
 	silu: func(dst, g, x *float32, n int) {
 		whole := n &^ 7
 		if whole > 0 {
 			siluAVX2(dst, g, x, whole)
 		}
-		siluGeneric(at(dst, whole), at(g, whole), at(x, whole), n-whole)
+		siluPortable(at(dst, whole), at(g, whole), at(x, whole), n-whole)
 	},
 	decay: func(s, k *float32, f float32, rows, cols int, acc *float32) {
 		if cols%8 == 0 {
 			decayAVX2(s, k, f, rows, cols, acc)
 		} else {
-			decayGeneric(s, k, f, rows, cols, acc)
+			decayPortable(s, k, f, rows, cols, acc)
 		}
 	},
 	learn: func(s, k, d, q *float32, rows, cols int, acc *float32) {
 		if cols%8 == 0 {
 			learnAVX2(s, k, d, q, rows, cols, acc)
 		} else {
-			learnGeneric(s, k, d, q, rows, cols, acc)
+			learnPortable(s, k, d, q, rows, cols, acc)
 		}
 	},
 }
@@ -103,11 +113,27 @@ func dequantiseAVX2(w *ops.Weight, dst []float32, i int) {
 	}
 }
 
-// avx512 is avx2 with tiles of 16 lanes, vnni with its instruction for them.
+// avx512 is avx2 with tiles of 16 lanes and attention in wider vectors, vnni
+// with its instruction for tiles.
 var avx512, vnni = func() (a, v kernels) {
-	a, v = avx2, avx2
+	a = avx2
 	a.name, a.tiles, a.lanes = "AVX-512", avx512Tiles, 16
-	v.name, v.tiles, v.lanes = "AVX-512 VNNI", vnniTiles, 16
+	a.scores = func(q, k *float32, dim int, scale float32, out *float32) {
+		if dim%4 == 0 {
+			scoresAVX512(q, k, dim, scale, out)
+		} else {
+			avx2.scores(q, k, dim, scale, out)
+		}
+	}
+	a.values = func(p, v *float32, dim, n int, acc *float32) {
+		if dim%64 == 0 {
+			valuesAVX512(p, v, dim, n, acc)
+		} else {
+			avx2.values(p, v, dim, n, acc)
+		}
+	}
+	v = a
+	v.name, v.tiles = "AVX-512 VNNI", vnniTiles
 	return a, v
 }()
 

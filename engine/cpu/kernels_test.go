@@ -226,6 +226,9 @@ func TestSoftmaxAndSiLU(t *testing.T) {
 			}
 			top = max(top, x[i])
 		}
+		if got := k.top(&x[0], 48); got != top {
+			t.Errorf("%s: the largest value is %v, not %v", name, got, top)
+		}
 		want, sum := make([]float64, 48), 0.0
 		for i, v := range x {
 			want[i] = math.Exp(float64(v) - float64(top))

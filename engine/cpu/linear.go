@@ -29,7 +29,7 @@ func (t *quantise) do(row, _ int) {
 	t.b.k.quantise(&t.x.row(row)[0], &q.codes[row*q.cols], &q.scales[row*n], &q.sums[row*n], n)
 }
 
-func quantiseGeneric(x *float32, codes *int16, scales, sums *float32, blocks int) {
+func quantisePortable(x *float32, codes *int16, scales, sums *float32, blocks int) {
 	xs, cs := unsafe.Slice(x, blocks*group), unsafe.Slice(codes, blocks*group)
 	ss, us := unsafe.Slice(scales, blocks), unsafe.Slice(sums, blocks)
 	for b := range blocks {
