@@ -37,16 +37,19 @@ func TestSameAnswers(t *testing.T) {
 			"small step":          {size{tokens: 1024, sequences: 8}, Options{Lanes: 8, StepTokens: 9}},
 			"cache":               {size{tokens: 2048, sequences: 40}, Options{Lanes: 4, PrefixCache: true}},
 			"few pages":           {size{tokens: 64, sequences: 4}, Options{Lanes: 4}},
-			"few pages and cache": {size{tokens: 64, sequences: 6}, Options{Lanes: 4, PrefixCache: true}},
+			"few pages and cache": {size{tokens: 32, sequences: 6}, Options{Lanes: 4, PrefixCache: true}},
 		} {
 			t.Run(family+"/"+name, func(t *testing.T) {
 				c.o.Context = 128
-				s := serve(t, newModel(t, family, c.z), c.o)
+				s := New(newModel(t, family, c.z), c.o)
 				for round := range 2 {
 					var streams [][]*Stream
 					list := requests()
 					for _, r := range list {
 						streams = append(streams, submit(t, s, r))
+					}
+					if round == 0 {
+						run(t, s) // with all of them waiting, so that memory is short
 					}
 					for i, r := range list {
 						for k, stream := range streams[i] {
@@ -68,7 +71,7 @@ func TestSameAnswers(t *testing.T) {
 						}
 					}
 				}
-				if st := s.Status(); c.z.tokens == 64 && st.Preempted == 0 {
+				if st := s.Status(); c.z.tokens <= 64 && st.Preempted == 0 {
 					t.Errorf("nothing was preempted: %+v", st)
 				}
 			})
