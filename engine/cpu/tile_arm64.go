@@ -1,0 +1,46 @@
+package cpu
+
+//go:noescape
+func nibblesHalfNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func nibblesHalfX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func nibblesSingleNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func nibblesSingleX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func bytesHalfNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func bytesHalfX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func bytesSingleNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func bytesSingleX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func bytesTwoNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func bytesTwoX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func fourTwoNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func fourTwoX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+var neonTiles = [forms]tileKernel{
+	nibblesHalf:   {nibblesHalfNEON, nibblesHalfX4NEON},
+	nibblesSingle: {nibblesSingleNEON, nibblesSingleX4NEON},
+	bytesHalf:     {bytesHalfNEON, bytesHalfX4NEON},
+	bytesSingle:   {bytesSingleNEON, bytesSingleX4NEON},
+	bytesTwo:      {bytesTwoNEON, bytesTwoX4NEON},
+	fourTwo:       {fourTwoNEON, fourTwoX4NEON},
+}
