@@ -34,7 +34,8 @@ type theConsole struct {
 	watchers map[int]func(string)
 	nextID   int
 
-	run running
+	run    running
+	engine *theEngine
 }
 
 var _ console.Console = (*theConsole)(nil)
@@ -54,6 +55,7 @@ const (
 
 func newConsole(st *store.Store, dir string) *theConsole {
 	c := &theConsole{dir: dir, store: st, secrets: store.OpenSecrets(dir), watchers: map[int]func(string){}}
+	c.engine = newEngine(c)
 	c.settings.Theme = "auto"
 	if _, err := st.Settings(settingsName, settingsSchema, &c.settings); err != nil {
 		c.notice("The settings could not be read, the defaults are in force: " + err.Error())
@@ -129,7 +131,8 @@ func (c *theConsole) Changes(f func(what string)) (cancel func()) {
 	}
 }
 
-// Endpoints lists the user's endpoints; the built-in one comes last.
+// Endpoints lists the user's endpoints, the engine where a model was chosen for it, and the built-in
+// one.
 func (c *theConsole) Endpoints() []console.Endpoint {
 	kept, err := c.store.Endpoints()
 	if err != nil {
@@ -139,8 +142,14 @@ func (c *theConsole) Endpoints() []console.Endpoint {
 	for _, e := range kept {
 		out = append(out, console.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, HasKey: c.keyed(e.ID), ThinkTags: e.ThinkTags})
 	}
+	if e, ok := c.engine.endpoint(); ok {
+		out = append(out, e)
+	}
 	return append(out, console.Endpoint{ID: builtInID, Name: builtInName, BuiltIn: true})
 }
+
+// Engine implements console.Console.
+func (c *theConsole) Engine() console.Engine { return c.engine }
 
 func (c *theConsole) keyed(endpoint string) bool {
 	c.mu.Lock()
@@ -177,6 +186,9 @@ func (c *theConsole) SaveEndpoint(e console.Endpoint, key *string) (console.Endp
 	if e.BuiltIn || e.ID == builtInID {
 		return e, errors.New("cannot change the built-in endpoint: add one of your own")
 	}
+	if e.Engine || e.ID == console.EngineID {
+		return e, errors.New("cannot change the engine as an endpoint: its settings are on the Engine page")
+	}
 	probe, err := client.New(client.Options{BaseURL: e.URL, Clock: bench.StartClock(), Connections: 1})
 	if err != nil {
 		return e, err
@@ -209,6 +221,9 @@ func (c *theConsole) DeleteEndpoint(id string) error {
 	}
 	if e.BuiltIn {
 		return errors.New("cannot remove the built-in endpoint")
+	}
+	if e.Engine {
+		return errors.New("cannot remove the engine from the endpoints: it is one as long as it has a model")
 	}
 	if e.HasKey {
 		if err := c.setKey(id, ""); err != nil {
@@ -250,6 +265,11 @@ func (c *theConsole) connect(ctx context.Context, id string) (console.Endpoint, 
 	if e.BuiltIn {
 		e.URL, err = c.builtIn.start(ctx)
 		return e, "", err
+	}
+	if e.Engine {
+		var key string
+		e.URL, key, err = c.engine.connect()
+		return e, key, err
 	}
 	key := ""
 	if e.HasKey {
@@ -381,7 +401,7 @@ func (c *theConsole) DeleteSuite(id string) error {
 // Open implements console.Console.
 func (c *theConsole) Open(path string) (console.What, error) {
 	what, err := c.open(path)
-	if err != nil {
+	if err != nil || what.Kind == console.KindModel { // models have a list of their own
 		return what, err
 	}
 	if err := c.store.AddRecent(path); err != nil {
@@ -392,6 +412,12 @@ func (c *theConsole) Open(path string) (console.What, error) {
 }
 
 func (c *theConsole) open(path string) (console.What, error) {
+	if isModel(path) {
+		return c.engine.openModel(path)
+	}
+	if isDir(path) {
+		return console.What{}, fmt.Errorf("cannot open %q: a folder is opened as a model, and this one has no config.json", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return console.What{}, fmt.Errorf("cannot open %q: %w", path, errors.Unwrap(err))
@@ -567,6 +593,7 @@ func (c *theConsole) keepSettings() {
 func (c *theConsole) Close() error {
 	c.Stop()
 	c.run.wait()
+	c.engine.close()
 	c.builtIn.stop()
 	return c.store.Close()
 }

@@ -59,6 +59,7 @@ func openWindow(cmd *cobra.Command, files []string, window Window) error {
 	} else {
 		defer listener.Close()
 	}
+	c.engine.launch()
 	code := window(c, files, raise)
 	if err := c.Close(); err != nil {
 		return exit{exitFailed, err.Error()}

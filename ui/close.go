@@ -25,10 +25,15 @@ func (s *Shell) quit() {
 	s.settings.Page = s.current
 	deleted := s.sessions.Pending()
 	set := s.settings
+	keepEngine := s.engine.Flush()
 	s.status.job.Set("Closing: what was measured is being written.")
+	if s.bar.running {
+		s.status.job.Set("Closing: the engine is being stopped.")
+	}
 	s.Thread.Work(func() func() {
 		s.End()
 		s.Console.SaveSettings(set)
+		_ = keepEngine() // what was typed last: there is nobody left to tell
 		for _, id := range deleted {
 			_ = s.Console.DeleteSession(id) // it stays in the list of the next start
 		}

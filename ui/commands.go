@@ -27,7 +27,7 @@ type command struct {
 }
 
 // The menus, from left to right.
-var menus = []string{"File", "Run", "Endpoint", "View", "Help"}
+var menus = []string{"File", "Run", "Endpoint", "Engine", "View", "Help"}
 
 const ctrl = fyne.KeyModifierControl
 
@@ -56,6 +56,11 @@ func (s *Shell) commandTable() []*command {
 		{id: "endpoint.edit", menu: "Endpoint", title: "Edit endpoint…", run: func() { s.editEndpoint(s.chosen.endpoint) }, can: s.ownChosen},
 		{id: "endpoint.models", menu: "Endpoint", title: "List models again", run: s.loadModels},
 		{id: "endpoint.remove", menu: "Endpoint", title: "Remove endpoint…", run: s.removeEndpoint, can: s.ownChosen, divides: true},
+		{id: "engine.start", menu: "Engine", title: "Start engine", key: fyne.KeyG, modifier: ctrl, run: s.startEngine, can: func() bool { return !s.bar.running }},
+		{id: "engine.stop", menu: "Engine", title: "Stop engine", key: fyne.KeyG, modifier: ctrl | fyne.KeyModifierShift, run: s.stopEngine, can: func() bool { return s.bar.running }},
+		{id: "engine.restart", menu: "Engine", title: "Restart engine", run: s.engine.Restart, can: func() bool { return s.bar.running }},
+		{id: "engine.folder", menu: "Engine", title: "Open model folder…", run: s.chooseModelFolder, divides: true},
+		{id: "engine.file", menu: "Engine", title: "Open model file…", run: s.chooseModelFile},
 	}
 	for i := range s.pages {
 		id := s.pages[i].id

@@ -28,7 +28,7 @@ type endpointForm struct {
 
 // editEndpoint asks about a new endpoint (the zero one) or changes one.
 func (s *Shell) editEndpoint(e console.Endpoint) {
-	if e.BuiltIn {
+	if e.BuiltIn || e.Engine {
 		return
 	}
 	f := &endpointForm{shell: s, old: e}
@@ -151,7 +151,7 @@ func (f *endpointForm) keep() {
 // removeEndpoint asks, and removes the chosen endpoint.
 func (s *Shell) removeEndpoint() {
 	e := s.chosen.endpoint
-	if e.ID == "" || e.BuiltIn {
+	if !s.ownChosen() {
 		return
 	}
 	s.ask("Remove endpoint", fmt.Sprintf("Remove “%s” and its key? Sessions that measured it stay.", e.Name), "Remove endpoint", func() {

@@ -42,12 +42,16 @@ type fake struct {
 	runs     int // calls of Run
 	closed   int
 	unlisted error // of Models
+	engine   fakeEngine
 }
 
 var _ console.Console = (*fake)(nil)
 
 func newFake() *fake {
 	f := &fake{settings: console.Settings{Theme: "dark"}, reports: map[string]*report.Report{}, renamed: map[string]string{}}
+	f.engine.fake = f
+	f.engine.config = console.EngineConfig{Port: 8000, PrefixCache: true}
+	f.engine.status.State = console.EngineStopped
 	f.endpoints = []console.Endpoint{{ID: "builtin", Name: "Built-in scripted endpoint", BuiltIn: true}}
 	for _, s := range suite.BuiltIn() {
 		f.suites = append(f.suites, console.Suite{ID: s.ID, Title: s.Title, Description: s.Description, BuiltIn: true, Steps: s.Requests(1, 1)})
@@ -244,6 +248,9 @@ func (f *fake) Open(path string) (console.What, error) {
 		f.suites = append([]console.Suite{s}, f.suites...)
 		f.recent = append(f.recent, path)
 		return console.What{Kind: console.KindSuite, ID: s.ID, Title: s.Title}, nil
+	case ".gguf":
+		f.engine.choose(path)
+		return console.What{Kind: console.KindModel, ID: path, Title: filepath.Base(path)}, nil
 	case ".velo":
 		f.recent = append(f.recent, path)
 		return console.What{Kind: console.KindSession, ID: "one", Title: "Coding workload"}, nil

@@ -34,6 +34,10 @@ func TestNothingIsCutOrOverlaps(t *testing.T) {
 			f.fail, f.unlisted = errDown, errDown
 			return f
 		}},
+		{"engine with a model", func() *fake { return newFake().withModel() }},
+		{"engine loads", func() *fake { return newFake().full().serving(console.EngineLoading) }},
+		{"engine serves", func() *fake { return newFake().full().serving(console.EngineReady) }},
+		{"engine crashed", func() *fake { return newFake().full().serving(console.EngineCrashed) }},
 		{"long names", func() *fake {
 			f := newFake().full().running(2, 0.5)
 			long := strings.Repeat("a-model-with-a-name-that-does-not-end-", 5)
@@ -41,6 +45,10 @@ func TestNothingIsCutOrOverlaps(t *testing.T) {
 			f.state.Title, f.state.Model, f.state.Endpoint, f.state.Progress.Title = long, long, long, long
 			f.suites[0].Title, f.suites[0].Description, f.suites[0].Path = long, long, long
 			f.sessions[0].Title, f.sessions[0].Model = long, long
+			f.serving(console.EngineCrashed).engine.choose("/" + strings.Repeat("a-folder/", 20) + long)
+			f.engine.facts.Format, f.engine.facts.Architecture, f.engine.facts.Device = long, long, long
+			f.engine.status.Failure.Message, f.engine.status.Failure.Advice = long, long
+			f.engine.status.Failure.Lines, f.engine.status.Note = []string{long, long, long, long, long, long, long}, long
 			f.notices = []string{long, "The store was damaged and was restored from the copy of yesterday."}
 			return f
 		}},

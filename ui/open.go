@@ -45,6 +45,12 @@ func (s *Shell) opened(last console.What, failed []string) {
 	case console.KindSession:
 		s.openReport(last.ID)
 		s.say(look.OnAccent, fmt.Sprintf("The session “%s” was imported.", last.Title))
+	case console.KindModel:
+		s.engine.Reload()
+		s.Show(EnginePage)
+		if s.bar.running {
+			s.say(look.OnAccent, fmt.Sprintf("The engine takes “%s” when it is restarted.", last.Title))
+		}
 	}
 	if len(failed) > 0 {
 		s.say(look.OnRed, strings.Join(failed, "\n"))
@@ -67,8 +73,21 @@ func (s *Shell) Dropped(files []fyne.URI) {
 	s.Open(paths...)
 }
 
-// chooseFile asks for a file and opens it.
+// chooseFile asks for a suite or a session and opens it.
 func (s *Shell) chooseFile() {
+	s.askFile("Open a suite (.json) or a session (.velo)", ".json", ".velo")
+}
+
+// chooseModelFile asks for a model that is one file.
+func (s *Shell) chooseModelFile() { s.askFile("Open a model (.gguf)", ".gguf") }
+
+// chooseModelFolder asks for a model that is a folder.
+func (s *Shell) chooseModelFolder() {
+	s.askFolder("Open a model's folder: config.json and safetensors", "Open folder", func(path string) { s.Open(path) })
+}
+
+// askFile asks for a file and opens it.
+func (s *Shell) askFile(title string, extensions ...string) {
 	d := dialog.NewFileOpen(func(r fyne.URIReadCloser, err error) {
 		if err != nil {
 			s.say(look.OnRed, "cannot open the file: "+err.Error())
@@ -81,8 +100,8 @@ func (s *Shell) chooseFile() {
 		_ = r.Close()
 		s.Open(path)
 	}, s.Window)
-	d.SetFilter(storage.NewExtensionFileFilter([]string{".json", ".velo"}))
-	d.SetTitleText("Open a suite (.json) or a session (.velo)")
+	d.SetFilter(storage.NewExtensionFileFilter(extensions))
+	d.SetTitleText(title)
 	s.showFileDialog(d)
 }
 
@@ -98,8 +117,12 @@ func (s *Shell) showFileDialog(d *dialog.FileDialog) {
 	d.Resize(fyne.NewSize(size.Width*0.75, size.Height*0.8)) // not before: there is nothing to resize yet
 }
 
-// chooseFolder asks for a folder.
+// chooseFolder asks for a folder to write to.
 func (s *Shell) chooseFolder(then func(path string)) {
+	s.askFolder("Export to this folder", "Export here", then)
+}
+
+func (s *Shell) askFolder(title, confirm string, then func(path string)) {
 	d := dialog.NewFolderOpen(func(u fyne.ListableURI, err error) {
 		if err != nil {
 			s.say(look.OnRed, "cannot use the folder: "+err.Error())
@@ -109,8 +132,8 @@ func (s *Shell) chooseFolder(then func(path string)) {
 			then(u.Path())
 		}
 	}, s.Window)
-	d.SetTitleText("Export to this folder")
-	d.SetConfirmText("Export here")
+	d.SetTitleText(title)
+	d.SetConfirmText(confirm)
 	s.showFileDialog(d)
 }
 

@@ -13,7 +13,7 @@ func (s *Shell) whyNotStart() string {
 	case s.chosen.endpoint.ID == "":
 		return "Pick an endpoint first."
 	}
-	return ""
+	return s.chosen.endpoint.Down
 }
 
 // start begins a run against the chosen endpoint and model.

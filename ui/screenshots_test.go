@@ -156,6 +156,19 @@ func TestScreenshots(t *testing.T) {
 			empty.shell.editEndpoint(console.Endpoint{})
 			empty.shot(dir, name("endpoint"))
 
+			for name2, fake := range map[string]func() *fake{
+				"engine-empty": newFake, "engine-stopped": func() *fake { return newFake().full().withModel() },
+				"engine-loading": func() *fake { return newFake().full().serving(console.EngineLoading) },
+				"engine-ready":   func() *fake { return newFake().full().serving(console.EngineReady) },
+				"engine-crashed": func() *fake { return newFake().full().serving(console.EngineCrashed) },
+			} {
+				g := newStage(t, fake(), size.Width, size.Height)
+				g.shell.SetMode(mode)
+				g.shell.Show(EnginePage)
+				g.pump()
+				g.shot(dir, name(name2))
+			}
+
 			f := newFake().full()
 			f.running(4, 0.5)
 			f.state.Active, f.state.Finished, f.state.Error = false, console.FinishedFailed, errDown.Error()

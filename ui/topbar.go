@@ -8,16 +8,20 @@ import (
 	"fyne.io/fyne/v2/widget"
 
 	"velo/ui/console"
+	"velo/ui/enginepage"
 	"velo/ui/look"
 )
 
-// topBar holds the endpoint and the model that a run takes, and what goes on.
+// topBar holds the endpoint and the model that a run takes, the engine's switch, and what goes on.
 type topBar struct {
 	shell    *Shell
 	view     fyne.CanvasObject
 	endpoint *widget.Select
 	model    *widget.SelectEntry
 	edit     *look.PushButton
+	light    *look.Surface // of the engine
+	engine   *look.PushButton
+	running  bool // the engine's button stops it
 	lamp     *look.Lamp
 	filling  bool // the pickers are set by the program: no intent of the user
 	listed   string
@@ -36,12 +40,14 @@ func (b *topBar) build(s *Shell) {
 	}
 	b.edit = look.Button("Edit…", func() { s.editEndpoint(s.chosen.endpoint) })
 	add := look.Button("Add endpoint…", func() { s.editEndpoint(console.Endpoint{}) })
-	b.lamp = look.NewLamp(184)
+	b.light = look.Dot(look.OnFaint)
+	b.engine = look.Button("Engine: stopped", s.toggleEngine)
+	b.lamp = look.NewLamp(160)
 	bar := look.Line(look.Step,
 		look.NewText("Endpoint").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.endpoint),
 		b.edit, add, look.Sized(look.Step, 0, look.NewSurface(look.OnSurface)),
-		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(288, 0, b.model),
-		look.Spacer(), b.lamp.Container)
+		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.model),
+		look.Spacer(), b.light, look.Sized(184, 0, b.engine), b.lamp.Container)
 	b.view = look.Rows(0, look.Panel(look.OnSurface, look.Inset(look.Step, look.Margin, look.Step, look.Gap, bar)), look.Rule())
 }
 
@@ -57,6 +63,19 @@ func (b *topBar) show(s console.RunState) {
 	default:
 		b.lamp.Set(look.OnFaint, "nothing is measured")
 	}
+}
+
+// showEngine tells how the engine is.
+func (b *topBar) showEngine(s console.EngineStatus) {
+	if running := s.Running(); running != b.running {
+		b.running = running
+		b.shell.refreshCommands()
+	}
+	b.light.SetTone(enginepage.Tone(s))
+	if text := "Engine: " + enginepage.Short(s); text != b.engine.Text {
+		b.engine.SetText(text)
+	}
+	b.engine.SetEnabled(s.State != console.EngineStopping)
 }
 
 // label is how an endpoint is named in the picker: names need not be unique, so the address tells
@@ -91,17 +110,22 @@ func (b *topBar) picked(text string) {
 	}
 }
 
+// ownEndpoints are those that can be measured, the built-in one excepted.
 func (s *Shell) ownEndpoints() []console.Endpoint {
 	var own []console.Endpoint
 	for _, e := range s.chosen.endpoints {
-		if !e.BuiltIn {
+		if !e.BuiltIn && e.Down == "" {
 			own = append(own, e)
 		}
 	}
 	return own
 }
 
-func (s *Shell) ownChosen() bool { return s.chosen.endpoint.ID != "" && !s.chosen.endpoint.BuiltIn }
+// ownChosen tells whether the chosen endpoint is one that the user entered.
+func (s *Shell) ownChosen() bool {
+	e := s.chosen.endpoint
+	return e.ID != "" && !e.BuiltIn && !e.Engine
+}
 
 // reloadEndpoints reads the endpoints again and keeps the chosen one chosen. Where none was ever
 // picked the first of the user's own is taken, else the built-in one.
@@ -118,7 +142,7 @@ func (s *Shell) reloadEndpoints() {
 			}
 			if pick.ID == "" {
 				for i := len(list) - 1; i >= 0; i-- {
-					if !list[i].BuiltIn || pick.ID == "" {
+					if !list[i].BuiltIn && list[i].Down == "" || pick.ID == "" {
 						pick = list[i]
 					}
 				}
@@ -164,6 +188,10 @@ func (s *Shell) choose(e console.Endpoint) {
 func (s *Shell) loadModels() {
 	e := s.chosen.endpoint
 	if e.ID == "" {
+		return
+	}
+	if e.Down != "" {
+		s.bar.model.SetPlaceHolder("The engine is not ready")
 		return
 	}
 	s.bar.model.SetPlaceHolder("Asking for models…")

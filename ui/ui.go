@@ -15,6 +15,7 @@ import (
 	"fyne.io/fyne/v2"
 
 	"velo/ui/console"
+	"velo/ui/enginepage"
 	"velo/ui/look"
 	"velo/ui/reportpage"
 	"velo/ui/runpage"
@@ -39,6 +40,7 @@ const (
 	RunPage      = "run"
 	ReportPage   = "report"
 	SessionsPage = "sessions"
+	EnginePage   = "engine"
 )
 
 // page is a row of the table of pages.
@@ -62,6 +64,7 @@ type Shell struct {
 	run      *runpage.Page
 	report   *reportpage.Page
 	sessions *sessionspage.Page
+	engine   *enginepage.Page
 
 	navigation []*look.Item
 	centre     *fyne.Container // the pages
@@ -191,12 +194,18 @@ func (s *Shell) buildPages() {
 		GoSuites: func() { s.Show(SuitesPage) }, Deleted: s.report.Forget, Renamed: s.report.Renamed,
 		Say: s.say, Offer: s.offer, Prompt: s.prompt, After: s.After,
 	})
+	s.engine = enginepage.New(enginepage.Params{
+		Engine: c.Engine(), Thread: s.Thread, ChooseFolder: s.chooseModelFolder, ChooseFile: s.chooseModelFile,
+		Copy: func(text string) { fyne.CurrentApp().Clipboard().SetContent(text) }, Measure: s.measureEngine, Stop: s.stopEngine,
+		Say: s.say, Redraw: func() { s.ticker.wake() }, After: s.After,
+	})
 	nothing := func() {}
 	s.pages = []page{
 		{SuitesPage, "Suites", fyne.Key1, s.suites.View, s.suites.Shown, nothing, nothing},
 		{RunPage, "Run", fyne.Key2, s.run.View, func() { s.ticker.wake() }, nothing, func() { s.ticker.wake() }},
 		{ReportPage, "Report", fyne.Key3, s.report.View, s.report.Shown, s.report.Hidden, s.report.Themed},
 		{SessionsPage, "Sessions", fyne.Key4, s.sessions.View, s.sessions.Shown, nothing, nothing},
+		{EnginePage, "Engine", fyne.Key5, s.engine.View, s.engine.Shown, s.engine.Hidden, nothing},
 	}
 }
 
@@ -241,7 +250,7 @@ func (s *Shell) Show(id string) {
 // the window is on screen.
 func (s *Shell) Begin() {
 	s.cancel = append(s.cancel, s.Console.Changes(func(what string) {
-		if what == console.ChangedRun {
+		if what == console.ChangedRun || what == console.ChangedEngine {
 			s.ticker.wake() // no need of the UI thread
 		}
 		s.Thread.Do(func() { s.changed(what) })
@@ -277,32 +286,40 @@ func (s *Shell) changed(what string) {
 		s.reloadEndpoints()
 	case console.ChangedOpen:
 		s.buildMenu()
+	case console.ChangedEngine:
+		s.engine.Reload()
 	}
 	s.refreshCommands()
 }
 
-// prepare is what the ticker calls, off the UI thread: it reads the run once and draws what is in
-// view.
+// prepare is what the ticker calls, off the UI thread: it reads the run and the engine once and draws
+// what is in view.
 func (s *Shell) prepare(visible string) (show func(), next time.Duration) {
 	state := s.Console.Run()
+	engine := s.Console.Engine().Status()
 	var draw func()
-	if visible == RunPage {
+	switch visible {
+	case RunPage:
 		draw = s.run.Prepare(state, s.palette.get())
+	case EnginePage:
+		draw = s.engine.Prepare(engine)
 	}
 	show = func() {
 		if draw != nil {
 			draw()
 		}
 		s.bar.show(state)
+		s.bar.showEngine(engine)
 		s.status.show(state)
 	}
+	moves := engine.State == console.EngineStarting || engine.State == console.EngineLoading || engine.State == console.EngineStopping
 	switch {
-	case !state.Active:
-		return show, 0
-	case state.Spec.Quiet || visible != RunPage:
+	case state.Active && (state.Spec.Quiet || visible != RunPage):
 		return show, time.Second
+	case state.Active, moves, engine.State == console.EngineReady && visible == EnginePage:
+		return show, 250 * time.Millisecond
 	}
-	return show, 250 * time.Millisecond
+	return show, 0
 }
 
 // themed follows a change of the palette.

@@ -47,7 +47,7 @@ type health struct {
 // probe waits for the first health check that passes, and then reads the figures until the engine
 // is stopping or gone.
 func (s *Supervisor) probe(p *process, base string) {
-	base = reachable(base)
+	base = Reachable(base)
 	for {
 		if _, err := s.health(p, base); err == nil {
 			break
@@ -111,8 +111,9 @@ func (s *Supervisor) whileWatched(p *process, change func(*Status)) bool {
 	return true
 }
 
-// reachable is the address of this machine where an engine listens on all of its addresses.
-func reachable(base string) string {
+// Reachable is the address at which an engine of this machine is asked: of one that listens on all
+// addresses, that of the machine to itself.
+func Reachable(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
 		return base

@@ -97,7 +97,7 @@ func TestReachable(t *testing.T) {
 		"http://127.0.0.1:8000": "http://127.0.0.1:8000",
 		"http://example.org:80": "http://example.org:80",
 	} {
-		if got := reachable(in); got != want {
+		if got := Reachable(in); got != want {
 			t.Errorf("%s is reached at %s, want %s", in, got, want)
 		}
 	}

@@ -20,7 +20,9 @@ type Endpoint struct {
 	Model     string // the model that a run takes when none is picked; empty = the server's first
 	BuiltIn   bool   // the scripted endpoint of this program: not a real model
 	HasKey    bool
-	ThinkTags bool // inline <think>…</think> is split off the answer
+	ThinkTags bool   // inline <think>…</think> is split off the answer
+	Engine    bool   // this program's own engine
+	Down      string // why it cannot be measured now: a sentence; empty = it can, as far as is known
 }
 
 // Suite is a suite that can be run.
@@ -100,6 +102,7 @@ type What struct {
 const (
 	KindSuite   = "suite"
 	KindSession = "session"
+	KindModel   = "model" // the engine is configured to take it
 )
 
 // Status is what the status bar shows besides the run.
@@ -127,6 +130,7 @@ const (
 	ChangedSuites    = "suites"    // the list of suites
 	ChangedEndpoints = "endpoints" // the endpoints or the selected one
 	ChangedOpen      = "open"      // the recent list
+	ChangedEngine    = "engine"    // the state of the engine or how it is configured; not its progress and figures
 )
 
 // Console is the program behind the window. Every method may be called from any goroutine. Those
@@ -167,7 +171,11 @@ type Console interface {
 	// ExportFile writes the session itself, raw events and all, as one .velo file.
 	ExportFile(id, path string) error
 
-	// Open takes any file that Velo knows: a suite is added, a session is imported.
+	// Engine is this program's own engine.
+	Engine() Engine
+
+	// Open takes any file that Velo knows: a suite is added, a session is imported, a model (a folder
+	// with config.json, or a .gguf file) is what the engine takes next.
 	Open(path string) (What, error)
 	Recent() []string // paths, newest first, at most ten
 
@@ -180,6 +188,7 @@ type Console interface {
 	// block.
 	Changes(func(what string)) (cancel func())
 
-	// Close stops a run, keeps what it measured and flushes everything. It may take seconds.
+	// Close stops a run and the engine, keeps what was measured and flushes everything. It may take
+	// seconds.
 	Close() error
 }

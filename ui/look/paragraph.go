@@ -36,6 +36,9 @@ func (p *Paragraph) Sized(size float32) *Paragraph { p.size = size; return p }
 // In sets the colour's role.
 func (p *Paragraph) In(i Ink) *Paragraph { p.ink = i; return p }
 
+// Mono takes the family of numbers, code and logs.
+func (p *Paragraph) Mono() *Paragraph { p.style.Monospace = true; return p }
+
 // AtMost bounds the number of lines.
 func (p *Paragraph) AtMost(lines int) *Paragraph { p.most = lines; return p }
 

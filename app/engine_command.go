@@ -1,0 +1,59 @@
+package app
+
+import (
+	"strconv"
+	"strings"
+
+	"velo/ui/console"
+)
+
+// serveKey is the variable of the environment that `velo serve` takes its key from: on a command
+// line every user of the machine could read it.
+const serveKey = "VELO_API_KEY"
+
+// serveFlags are the flags of `velo serve` that a config stands for. What is left to the engine has
+// none.
+func serveFlags(c console.EngineConfig) []string {
+	flags := []string{"--model-dir", c.Model, "--host", listenHost(c), "--port", strconv.Itoa(c.Port)}
+	number := func(name string, n int) {
+		if n > 0 {
+			flags = append(flags, name, strconv.Itoa(n))
+		}
+	}
+	number("--max-seq-len", c.Context)
+	number("--max-batch", c.Lanes)
+	number("--threads", c.Threads)
+	if !c.PrefixCache {
+		flags = append(flags, "--prefix-cache=false")
+	}
+	if c.Telemetry != "" {
+		flags = append(flags, "--otel-endpoint", c.Telemetry)
+	}
+	return flags
+}
+
+// Command implements console.Engine.
+func (e *theEngine) Command(c console.EngineConfig) string {
+	if c.Model == "" {
+		c.Model = "FOLDER|FILE.gguf"
+	}
+	line := "velo serve"
+	if c.HasKey {
+		line = serveKey + "=… " + line
+	}
+	for _, f := range serveFlags(c) {
+		line += " " + quoted(f)
+	}
+	return line
+}
+
+// quoted is an argument as a shell takes it.
+func quoted(arg string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=+,@%", r) || r > 127
+	}
+	if arg != "" && strings.IndexFunc(arg, func(r rune) bool { return !plain(r) }) < 0 {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"velo/engine"
+	"velo/engine/backend"
+	"velo/engine/weights"
+	"velo/ui/console"
+)
+
+// modelFacts looks into a model's files. Nothing of the weights is read, and no driver of a GPU is
+// asked. A file that gets shorter meanwhile is an error, not the end of the window: reading behind
+// its end panics here, where it would end the process otherwise.
+func modelFacts(c console.EngineConfig) (f console.ModelFacts, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("cannot read the model %s: %v; is it still being copied?", c.Model, p)
+		}
+	}()
+	f.Path = c.Model
+	if c.Model == "" {
+		return f, errors.New("no model was chosen")
+	}
+	m, err := weights.Open(c.Model)
+	if err != nil {
+		return f, err
+	}
+	defer m.Close()
+	f.Name = modelName(c.Model)
+	f.Architecture, f.Layers, f.MaxContext = m.Config.Architecture, m.Config.Layers, m.Config.MaxPosition
+	f.Format = "safetensors, " + mostly(m)
+	if strings.EqualFold(filepath.Ext(c.Model), ".gguf") {
+		f.Format = "GGUF, " + mostly(m)
+	}
+	o, fit, err := engine.Size(m, engine.Options{Context: c.Context, Lanes: c.Lanes, Workers: c.Threads})
+	if err != nil {
+		f.Problem = err.Error()
+		o, fit, _ = engine.Size(m, engine.Options{Lanes: c.Lanes})
+	}
+	f.Context, f.Lanes = o.Context, o.Lanes
+	f.Weights, f.KV, f.State, f.Scratch, f.Need = fit.Weights, fit.KV, fit.State, fit.Scratch, fit.Total
+	if v, err := mem.VirtualMemory(); err == nil {
+		f.Available = int64(v.Available)
+	}
+	f.Device, err = device(c.Threads)
+	return f, err
+}
+
+// modelName is that of the file or the folder.
+func modelName(path string) string {
+	base := filepath.Base(path)
+	if ext := filepath.Ext(base); strings.EqualFold(ext, ".gguf") {
+		base = strings.TrimSuffix(base, ext)
+	}
+	return base
+}
+
+// mostly is the type that most of the weights are stored in.
+func mostly(m *weights.Model) string {
+	bytes := map[weights.Type]int{}
+	for _, name := range m.Names() {
+		if strings.Contains(name, "q_proj") || strings.Contains(name, "k_proj") {
+			continue // asking for those of a GGUF file may copy them
+		}
+		if t, ok := m.Tensor(name); ok {
+			bytes[t.Type] += len(t.Data)
+		}
+	}
+	var most weights.Type
+	for t, n := range bytes {
+		if n > bytes[most] || n == bytes[most] && t < most {
+			most = t
+		}
+	}
+	return most.String()
+}
+
+// device is what the engine computes on, in words. Where a build has more than the processor the
+// engine itself chooses, and says so when it has started.
+func device(threads int) (string, error) {
+	if names := backend.Names(); len(names) > 1 {
+		return "chosen at the start: " + strings.Join(names, ", "), nil
+	}
+	b, err := backend.New(backend.Options{Name: backend.CPU, Rows: 1, Workers: threads})
+	if err != nil {
+		return "", err
+	}
+	defer b.Close()
+	return b.Name(), nil
+}

@@ -1,0 +1,200 @@
+package enginepage
+
+import (
+	"fmt"
+	"strings"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/widget"
+
+	"velo/ui/console"
+	"velo/ui/look"
+)
+
+// mostLines is how many lines of the log the page keeps.
+const mostLines = 5000
+
+// logView is the engine's log: it follows the end, is searched and copied.
+type logView struct {
+	view   fyne.CanvasObject
+	filter *look.Entry
+	count  *look.Text
+	pause  *look.PushButton
+	list   *widget.List
+	none   *look.Text
+	whole  *look.Paragraph // the line that is selected, where it does not fit
+
+	lines  []console.LogLine // all that are kept
+	shown  []console.LogLine // those that match
+	words  []string
+	paused bool
+	bottom float32 // how far it was scrolled when it last followed the end
+	copied func(text string)
+}
+
+func (l *logView) build(copied func(string)) {
+	l.copied = copied
+	l.filter = look.NewEntry("Search the log")
+	l.filter.OnChanged = func(string) { l.search() }
+	l.filter.OnEscape = func() { l.filter.SetText("") }
+	l.count = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(136)
+	l.pause = look.Button("Pause", l.toggle)
+	l.list = widget.NewList(func() int { return len(l.shown) },
+		func() fyne.CanvasObject { return look.NewMono("").Sized(look.Small).Fixed(64) },
+		func(i widget.ListItemID, o fyne.CanvasObject) {
+			if i < len(l.shown) {
+				o.(*look.Text).SetIn(line(l.shown[i]), ink(l.shown[i]))
+			}
+		})
+	l.list.HideSeparators = true
+	l.list.OnSelected = func(i widget.ListItemID) {
+		if i < len(l.shown) {
+			l.whole.SetIn(line(l.shown[i]), ink(l.shown[i]))
+			l.whole.Show()
+			l.view.Refresh()
+		}
+	}
+	l.list.OnUnselected = func(widget.ListItemID) { l.hideWhole() }
+	l.whole = look.NewParagraph("").Sized(look.Small).Mono().AtMost(6)
+	l.whole.Hide()
+	l.none = look.NewText("").Sized(look.Small).In(look.Muted)
+	head := look.Trailing(look.Gap, look.Line(look.Gap, look.NewText("Log").Bold()),
+		look.Line(look.Step, l.count, look.Sized(216, 0, l.filter), l.pause, look.Button("Copy log", l.copy)))
+	l.view = look.Frame(look.Inset(look.Step, 0, look.Step, 0, head), look.Inset(look.Half, 0, 0, 0, l.whole), nil,
+		look.Over(l.list, look.Inset(look.Half, 0, 0, look.Step, look.Rows(0, l.none))))
+	l.tell()
+}
+
+func (l *logView) hideWhole() {
+	if l.whole.Visible() {
+		l.whole.Hide()
+		l.view.Refresh()
+	}
+}
+
+// line is a line as it is shown: the date is the same all day long.
+func line(l console.LogLine) string {
+	if l.Level == "" {
+		return l.Text
+	}
+	return l.Time.Local().Format("15:04:05.000 ") + fmt.Sprintf("%-5s ", l.Level) + l.Text
+}
+
+func ink(l console.LogLine) look.Ink {
+	switch l.Level {
+	case "ERROR":
+		return look.Red
+	case "WARN":
+		return look.Amber
+	case "DEBUG":
+		return look.Muted
+	}
+	return look.Plain
+}
+
+func (l *logView) matches(line console.LogLine) bool {
+	if len(l.words) == 0 {
+		return true
+	}
+	text := strings.ToLower(line.Level + " " + line.Text)
+	for _, w := range l.words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// add takes new lines.
+func (l *logView) add(lines []console.LogLine) {
+	if len(lines) == 0 {
+		return
+	}
+	l.lines = append(l.lines, lines...)
+	if n := len(l.lines) - mostLines; n > 0 {
+		l.lines = append([]console.LogLine(nil), l.lines[n:]...)
+	}
+	if l.paused {
+		l.tell()
+		return
+	}
+	for _, line := range lines {
+		if l.matches(line) {
+			l.shown = append(l.shown, line)
+		}
+	}
+	if n := len(l.shown) - mostLines; n > 0 {
+		l.shown = append([]console.LogLine(nil), l.shown[n:]...)
+	}
+	l.refresh()
+}
+
+// search filters all lines anew.
+func (l *logView) search() {
+	l.words = strings.Fields(strings.ToLower(l.filter.Text))
+	l.shown = nil
+	for _, line := range l.lines {
+		if l.matches(line) {
+			l.shown = append(l.shown, line)
+		}
+	}
+	l.list.UnselectAll()
+	l.hideWhole()
+	l.bottom = 0
+	l.refresh()
+}
+
+// refresh shows the lines, and the end of them unless the user has scrolled away from it.
+func (l *logView) refresh() {
+	follow := !l.paused && l.list.GetScrollOffset() >= l.bottom-1
+	l.list.Refresh()
+	if follow {
+		l.list.ScrollToBottom()
+		l.bottom = l.list.GetScrollOffset()
+	}
+	l.tell()
+}
+
+func (l *logView) tell() {
+	total, shown := len(l.lines), len(l.shown)
+	text := plural(total, "line")
+	if shown != total {
+		text = fmt.Sprintf("%d of %d lines", shown, total)
+	}
+	if l.paused {
+		text += ", paused"
+	}
+	l.count.Set(text)
+	switch {
+	case total == 0:
+		l.none.Set("The engine writes here what it does.")
+	case shown == 0:
+		l.none.Set("No line matches the search.")
+	default:
+		l.none.Set("")
+	}
+}
+
+// toggle pauses the log or lets it go on; what came meanwhile is not lost.
+func (l *logView) toggle() {
+	l.paused = !l.paused
+	if l.paused {
+		l.pause.SetText("Go on")
+		l.tell()
+		return
+	}
+	l.pause.SetText("Pause")
+	l.search()
+}
+
+// copy copies the lines that match, as the engine wrote them.
+func (l *logView) copy() {
+	var b strings.Builder
+	for _, x := range l.shown {
+		if x.Level != "" {
+			b.WriteString(x.Time.UTC().Format("2006-01-02T15:04:05.000Z ") + x.Level + " ")
+		}
+		b.WriteString(x.Text + "\n")
+	}
+	l.copied(b.String())
+}
