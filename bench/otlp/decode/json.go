@@ -355,7 +355,16 @@ func (r *reader) jsonLog(p *scan.Scanner) {
 		case "severityText", "severity_text":
 			l.SeverityText = p.Text()
 		case "body":
-			l.Body = r.jsonValue(p, 0)
+			if p.Next() != '{' {
+				l.Body = r.jsonPlain(p, 0)
+				break
+			}
+			start := p.Offset()
+			if l.Body = r.jsonValue(p, 0); l.Body.Kind == Empty { // an object of its own, not a typed value
+				if raw := p.Since(start); len(raw) > 2 {
+					l.Body = Value{Kind: String, text: raw}
+				}
+			}
 		case "attributes":
 			l.Attributes = r.jsonAttributes(p, l.Attributes[:0], 0)
 		case "flags":

@@ -83,7 +83,7 @@ func (v Value) write(b *strings.Builder, quoted bool) {
 	switch v.Kind {
 	case String:
 		if quoted {
-			b.WriteString(strconv.Quote(v.text))
+			writeQuoted(b, v.text)
 		} else {
 			b.WriteString(v.text)
 		}
@@ -92,9 +92,18 @@ func (v Value) write(b *strings.Builder, quoted bool) {
 	case Int:
 		b.WriteString(strconv.FormatInt(int64(v.bits), 10))
 	case Double:
-		b.WriteString(strconv.FormatFloat(math.Float64frombits(v.bits), 'g', -1, 64))
+		f := math.Float64frombits(v.bits)
+		if quoted && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			b.WriteString("null")
+			return
+		}
+		b.WriteString(strconv.FormatFloat(f, 'g', -1, 64))
 	case Bytes:
-		b.WriteString(base64.StdEncoding.EncodeToString([]byte(v.text)))
+		if t := base64.StdEncoding.EncodeToString([]byte(v.text)); quoted {
+			writeQuoted(b, t)
+		} else {
+			b.WriteString(t)
+		}
 	case List:
 		b.WriteByte('[')
 		for i, x := range v.nest.list {
@@ -110,13 +119,31 @@ func (v Value) write(b *strings.Builder, quoted bool) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			b.WriteString(strconv.Quote(x.Key) + ":")
+			writeQuoted(b, x.Key)
+			b.WriteByte(':')
 			x.Value.write(b, true)
 		}
 		b.WriteByte('}')
 	default:
 		b.WriteString("null")
 	}
+}
+
+// writeQuoted writes a JSON string.
+func writeQuoted(b *strings.Builder, s string) {
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ':
+			fmt.Fprintf(b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
 }
 
 // Int is the value as a whole number: an Int, a Double without fraction, or a string of digits.
@@ -357,3 +384,6 @@ func (r *reader) resetSpan() {
 	r.values = 0
 	r.span = Span{Attributes: r.span.Attributes[:0], Events: r.span.Events[:0]}
 }
+
+// MapOf makes a value that is a map.
+func MapOf(a ...Attribute) Value { return Value{Kind: Map, nest: &nest{attr: a}} }

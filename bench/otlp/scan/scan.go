@@ -59,6 +59,14 @@ func (p *Scanner) End() error {
 	return p.err
 }
 
+// Since is the text from an offset to where the scanner stands; "" after an error.
+func (p *Scanner) Since(offset int) string {
+	if p.err != nil {
+		return ""
+	}
+	return p.text[offset:p.at]
+}
+
 func (p *Scanner) fail(format string, a ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf("malformed JSON at byte %d: %s", p.at, fmt.Sprintf(format, a...))
@@ -184,6 +192,14 @@ func (p *Scanner) more(n *int, end byte) bool {
 	return true
 }
 
+// plain are the bytes that stand for themselves inside a string.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c != '"' && c != '\\'
+	}
+	return t
+}()
+
 // String takes a string. Invalid escapes of UTF-16 halves become U+FFFD.
 func (p *Scanner) String() string {
 	if p.Next() != '"' {
@@ -192,19 +208,20 @@ func (p *Scanner) String() string {
 	}
 	p.at++
 	start := p.at
-	for i := start; i < len(p.text); i++ {
-		switch c := p.text[i]; {
-		case c == '"':
+	text := p.text
+	for i := start; i < len(text); i++ {
+		if c := text[i]; plain[c] {
+			continue
+		} else if c == '"' {
 			p.at = i + 1
-			return p.text[start:i]
-		case c == '\\':
+			return text[start:i]
+		} else if c == '\\' {
 			p.at = i
 			return p.escaped(start)
-		case c < ' ':
-			p.at = i
-			p.fail("a control character stands in a string")
-			return ""
 		}
+		p.at = i
+		p.fail("a control character stands in a string")
+		return ""
 	}
 	p.fail("a string does not end")
 	return ""
@@ -212,7 +229,7 @@ func (p *Scanner) String() string {
 
 // escaped takes the rest of a string that holds an escape; it began at start.
 func (p *Scanner) escaped(start int) string {
-	b := make([]byte, 0, 2*(p.at-start)+64)
+	b := make([]byte, 0, p.at-start+p.length()+8)
 	b = append(b, p.text[start:p.at]...)
 	for p.at < len(p.text) {
 		c := p.text[p.at]
@@ -224,11 +241,12 @@ func (p *Scanner) escaped(start int) string {
 			p.fail("a control character stands in a string")
 			return ""
 		case c != '\\':
-			from := p.at
-			for p.at < len(p.text) && p.text[p.at] != '"' && p.text[p.at] != '\\' && p.text[p.at] >= ' ' {
-				p.at++
+			from, to := p.at, p.at
+			for to < len(p.text) && plain[p.text[to]] {
+				to++
 			}
-			b = append(b, p.text[from:p.at]...)
+			b = append(b, p.text[from:to]...)
+			p.at = to
 			continue
 		}
 		if p.at+1 >= len(p.text) {
@@ -273,6 +291,18 @@ func (p *Scanner) escaped(start int) string {
 	}
 	p.fail("a string does not end")
 	return ""
+}
+
+// length is how far it is to the next quotation mark that no backslash precedes, 4 KiB at most: room to
+// begin with.
+func (p *Scanner) length() int {
+	end := min(len(p.text), p.at+4096)
+	for i := p.at; i < end; i++ {
+		if p.text[i] == '"' && p.text[i-1] != '\\' {
+			return i - p.at
+		}
+	}
+	return end - p.at
 }
 
 func (p *Scanner) hex() (rune, bool) {
@@ -479,6 +509,7 @@ func (p *Scanner) skipString() {
 	p.at++
 	for i := p.at; i < len(p.text); i++ {
 		switch c := p.text[i]; {
+		case plain[c]:
 		case c == '"':
 			p.at = i + 1
 			return
