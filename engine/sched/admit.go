@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -72,14 +73,18 @@ func byAge(a, b *job) int {
 }
 
 // begin makes what sampling needs, once a job.
-func (s *Scheduler) begin(j *job) error {
+func (s *Scheduler) begin(j *job) (err error) {
 	if j.chosen != nil {
 		return nil
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("cannot begin the answer: a panic where its guide or watch is made: %v", v)
+		}
+	}()
 	r := j.request
 	p := r.Sampling
 	p.Seed += uint64(j.copy)
-	var err error
 	if j.chosen, err = sample.NewSequence(p, s.vocab, r.Prompt, min(j.max, 1024)); err != nil {
 		return err
 	}

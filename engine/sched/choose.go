@@ -165,10 +165,10 @@ func (s *Scheduler) accept(p *pick, now time.Time) {
 	}
 	id := p.result.Token
 	end := slices.Contains(j.request.End, id) && (j.guide != nil || !j.request.IgnoreEOS)
-	stop := false
+	stop, done := false, false
 	if !end {
 		var err error
-		if stop, err = j.follow(id); err != nil {
+		if stop, done, err = j.follow(id); err != nil {
 			s.finish(j, Failed, "", err)
 			return
 		}
@@ -188,7 +188,7 @@ func (s *Scheduler) accept(p *pick, now time.Time) {
 		s.finish(j, Stop, "", nil)
 	case stop:
 		s.finish(j, Stop, ReasonString, nil)
-	case j.guide != nil && j.done():
+	case done:
 		s.finish(j, Stop, "", nil)
 	case j.repeats != nil && !p.forced && j.repeats.add(id):
 		s.finish(j, Stop, ReasonLoop, nil)
@@ -197,8 +197,9 @@ func (s *Scheduler) accept(p *pick, now time.Time) {
 	}
 }
 
-// follow tells the guide and the watch of a token.
-func (j *job) follow(id int32) (stop bool, err error) {
+// follow tells the guide and the watch of a token. stop is what the watch
+// says, done that the guide allows no more text.
+func (j *job) follow(id int32) (stop, done bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("cannot go on with the answer: a panic in its guide or watch: %v", v)
@@ -206,18 +207,9 @@ func (j *job) follow(id int32) (stop bool, err error) {
 	}()
 	if j.guide != nil {
 		if err := j.guide.Accept(id); err != nil {
-			return false, fmt.Errorf("cannot go on with the answer: %w", err)
+			return false, false, fmt.Errorf("cannot go on with the answer: %w", err)
 		}
+		done = j.guide.Done()
 	}
-	return j.watch != nil && j.watch(id), nil
-}
-
-// done tells whether the guide allows no more text. One that panics allows none.
-func (j *job) done() (done bool) {
-	defer func() {
-		if recover() != nil {
-			done = true
-		}
-	}()
-	return j.guide.Done()
+	return j.watch != nil && j.watch(id), done, nil
 }

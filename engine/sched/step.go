@@ -114,12 +114,19 @@ func (s *Scheduler) share() {
 			left -= j.take
 		}
 	}
-	for i := range s.lanes {
-		if j := s.lanes[(s.turns+i)%len(s.lanes)]; j.reads() {
-			more := min(left, j.ahead()-j.take)
-			j.take += more
-			left -= more
+	skip := s.turns % reading
+	for i := 0; left > 0 && i < 2*len(s.lanes); i++ {
+		j := s.lanes[i%len(s.lanes)]
+		if !j.reads() {
+			continue
 		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		more := min(left, j.ahead()-j.take)
+		j.take += more
+		left -= more
 	}
 }
 
