@@ -1,0 +1,154 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"gorgonia.org/cu"
+)
+
+// Device is an open GPU: a context of its own and one stream on it, in which
+// everything happens in order.
+type Device struct {
+	facts   Facts
+	options Options
+	context cu.CUContext
+	stream  cu.Stream
+	modules []*Module
+	args    Args // of the launch being made
+	recent  [8]*Kernel
+	next    int // place in recent of the next launch
+}
+
+// Open opens GPU number ordinal. It is the first thing that touches the driver.
+func Open(ordinal int, o Options) (*Device, error) {
+	if err := load(); err != nil {
+		return nil, err
+	}
+	n, err := cu.NumDevices()
+	if err != nil {
+		return nil, fmt.Errorf("cannot count the GPUs: %w", err)
+	}
+	if ordinal < 0 || ordinal >= n {
+		return nil, fmt.Errorf("cannot open GPU %d: the driver knows %d, counted from 0", ordinal, n)
+	}
+	d := &Device{options: o}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	id, err := cu.GetDevice(ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open GPU %d: %w", ordinal, err)
+	}
+	if err := d.facts.read(id); err != nil {
+		return nil, fmt.Errorf("cannot ask GPU %d what it is: %w", ordinal, err)
+	}
+	if d.facts.Major < 8 {
+		return nil, fmt.Errorf("cannot use GPU %d (%s): its compute capability is %d.%d and the kernels need 8.0",
+			ordinal, d.facts.Name, d.facts.Major, d.facts.Minor)
+	}
+	if d.context, err = id.MakeContext(cu.SchedAuto); err != nil {
+		return nil, fmt.Errorf("cannot make a context on GPU %d (%s): %w", ordinal, d.facts.Name, err)
+	}
+	d.facts.Free, _, err = cu.MemInfo()
+	if err == nil {
+		d.stream, err = cu.MakeStream(cu.NonBlocking)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a stream on GPU %d (%s): %w", ordinal, d.facts.Name, errorsOf(err, d.context.Destroy()))
+	}
+	return d, nil
+}
+
+// errorsOf is the first error, with a second one beside it if there is one.
+func errorsOf(first, second error) error {
+	if first == nil || second == nil {
+		if first == nil {
+			return second
+		}
+		return first
+	}
+	return fmt.Errorf("%w (and then: %w)", first, second)
+}
+
+// Attributes that cu has no name for.
+const (
+	attributeSharedOptIn = cu.DeviceAttribute(97) // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+)
+
+func (f *Facts) read(id cu.Device) (err error) {
+	if f.Name, err = id.Name(); err != nil {
+		return err
+	}
+	if f.Memory, err = id.TotalMem(); err != nil {
+		return err
+	}
+	f.Driver = cu.Version()
+	integrated := 0
+	for _, a := range []struct {
+		to   *int
+		what cu.DeviceAttribute
+	}{
+		{&f.Major, cu.ComputeCapabilityMajor}, {&f.Minor, cu.ComputeCapabilityMinor},
+		{&f.SMs, cu.MultiprocessorCount}, {&f.Threads, cu.MaxThreadsPerMultiprocessor},
+		{&f.L2, cu.L2CacheSize}, {&f.Shared, attributeSharedOptIn}, {&f.SharedSM, cu.MaxSharedMemoryPerMultiprocessor},
+		{&f.Clock, cu.ClockRate}, {&f.MemoryClock, cu.MemoryClockRate}, {&f.BusWidth, cu.GlobalMemoryBusWidth},
+		{&integrated, cu.Integrated},
+	} {
+		if *a.to, err = id.Attribute(a.what); err != nil {
+			return err
+		}
+	}
+	f.Integrated = integrated != 0
+	return nil
+}
+
+// Facts is what the driver says of the device.
+func (d *Device) Facts() *Facts { return &d.facts }
+
+// on runs f with the device's context current on its thread.
+func (d *Device) on(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cu.SetCurrentContext(d.context); err != nil {
+		return err
+	}
+	return f()
+}
+
+// Wait waits until all that was launched is done. An error of a kernel comes
+// out here; the message names the kernels launched last.
+func (d *Device) Wait() error {
+	if err := d.synchronize(); err != nil {
+		return fmt.Errorf("cannot finish on %s, the last launched were %s: %w", d.facts.Name, d.launched(), err)
+	}
+	return nil
+}
+
+// launched names the kernels launched last, the newest first.
+func (d *Device) launched() string {
+	var names []string
+	for i := range d.recent {
+		if k := d.recent[(d.next+2*len(d.recent)-1-i)%len(d.recent)]; k != nil {
+			names = append(names, k.name)
+		}
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Close gives all back: modules, memory, stream, context. It is called once.
+func (d *Device) Close() error {
+	return d.on(func() error {
+		err := d.stream.Destroy()
+		for _, m := range d.modules {
+			err = errorsOf(err, m.unload())
+		}
+		d.modules = nil
+		return errorsOf(err, d.context.Destroy())
+	})
+}

@@ -1,0 +1,57 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+/*
+#include "driver.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Graph is a list of launches that the device runs at one word.
+type Graph struct {
+	device     *Device
+	executable unsafe.Pointer
+}
+
+// Capture records the launches that f makes, instead of running them. f must
+// not allocate, copy or wait.
+func (d *Device) Capture(f func() error) (*Graph, error) {
+	wait := d.options.Wait
+	d.options.Wait = false // a stream that captures cannot be waited for
+	defer func() { d.options.Wait = wait }()
+	if err := result(C.velo_capture_begin(rawContext(d.context), rawStream(d.stream))); err != nil {
+		return nil, fmt.Errorf("cannot begin a graph: %w", err)
+	}
+	failed := f()
+	g := &Graph{device: d}
+	err := result(C.velo_capture_end(rawContext(d.context), rawStream(d.stream), &g.executable))
+	if failed != nil {
+		if err == nil {
+			err = g.Close()
+		}
+		return nil, failed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a graph of the launches, the last of which are %s: %w", d.launched(), err)
+	}
+	return g, nil
+}
+
+// Launch puts the graph into the device's stream. It allocates nothing unless
+// it fails.
+func (g *Graph) Launch() error {
+	if code := C.velo_graph_launch(rawContext(g.device.context), g.executable, rawStream(g.device.stream)); code != 0 {
+		return fmt.Errorf("cannot run a graph: %w", result(code))
+	}
+	return nil
+}
+
+// Close forgets the graph.
+func (g *Graph) Close() error {
+	return result(C.velo_graph_destroy(rawContext(g.device.context), g.executable))
+}

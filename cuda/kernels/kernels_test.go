@@ -1,0 +1,91 @@
+package kernels
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// setting gives the value of a line of the build script.
+func setting(t *testing.T, pattern string) string {
+	t.Helper()
+	script, err := os.ReadFile("build")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(pattern).FindSubmatch(script)
+	if m == nil {
+		t.Fatalf("the script build has no line like %s", pattern)
+	}
+	return string(m[1])
+}
+
+// inputs is what the PTX of a source is made of, as the script build hashes it.
+func inputs(t *testing.T, source string) []byte {
+	t.Helper()
+	var all bytes.Buffer
+	headers, err := filepath.Glob("*.cuh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append([]string{source}, headers...) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(data)
+	}
+	flags, err := os.ReadFile("flags")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(flags)) {
+		if !strings.HasPrefix(line, "#") {
+			all.WriteString(line)
+		}
+	}
+	fmt.Fprintf(&all, "%s\n", setting(t, `(?m)^version=(\S+)$`))
+	return all.Bytes()
+}
+
+func TestPTXIsMadeFromItsSource(t *testing.T) {
+	sources, err := filepath.Glob("*.cu")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no sources: %v", err)
+	}
+	for _, source := range sources {
+		ptx, err := os.ReadFile(strings.TrimSuffix(source, ".cu") + ".ptx")
+		if err != nil {
+			t.Errorf("%s is not compiled (run cuda/kernels/build): %v", source, err)
+			continue
+		}
+		want := fmt.Sprintf("// made from %x\n", sha256.Sum256(inputs(t, source)))
+		if got, _, _ := strings.Cut(string(ptx), "\n"); got+"\n" != want {
+			t.Errorf("the PTX of %s is of other sources, flags or compiler (run cuda/kernels/build):\n%s\n%s", source, got, want)
+		}
+	}
+}
+
+func TestPTXIsPortable(t *testing.T) {
+	files, err := filepath.Glob("*.ptx")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no PTX: %v", err)
+	}
+	for _, file := range files {
+		ptx, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(`(?m)^\.target sm_80$`).Match(ptx) {
+			t.Errorf("%s is not for sm_80", file)
+		}
+		if _, err := os.Stat(strings.TrimSuffix(file, ".ptx") + ".cu"); err != nil {
+			t.Errorf("%s has no source: %v", file, err)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// e4m3 is the value of an 8-bit float: 4 exponent bits from 7, 3 mantissa bits.
+func e4m3(b byte) float64 {
+	e, m := int(b>>3&15), float64(b&7)
+	v := math.Ldexp(m, -9)
+	if e > 0 {
+		v = math.Ldexp(8+m, e-10)
+	}
+	if b&0x80 != 0 {
+		return -v
+	}
+	return v
+}
+
+var e2m1 = [8]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6}
+
+// randomPart makes a part of random numbers and their values as float64.
+func randomPart(r *rand.Rand, format Format, rows, in int) (Part, [][]float64) {
+	p := Part{Rows: rows}
+	values := make([][]float64, rows)
+	for i := range values {
+		values[i] = make([]float64, in)
+	}
+	switch format {
+	case BF16:
+		p.Data = make([]byte, rows*in*2)
+		for i := range rows * in {
+			v := math.Float32bits(float32(r.NormFloat64()*0.05)) >> 16
+			binary.LittleEndian.PutUint16(p.Data[2*i:], uint16(v))
+			values[i/in][i%in] = float64(math.Float32frombits(v << 16))
+		}
+	case FP8:
+		p.Data = make([]byte, rows*in)
+		for i := range rows {
+			p.Row = append(p.Row, float32(math.Exp(r.NormFloat64())*1e-3))
+			for j := range in {
+				b := byte(r.IntN(256))
+				if b&0x7f == 0x7f { // not a number
+					b--
+				}
+				p.Data[i*in+j] = b
+				values[i][j] = e4m3(b) * float64(p.Row[i])
+			}
+		}
+	case NVFP4:
+		p.Data, p.Scale = make([]byte, rows*in/2), make([]byte, rows*in/16)
+		p.All = float32(math.Exp(r.NormFloat64()) * 1e-3)
+		for i := range p.Scale {
+			switch r.IntN(4) {
+			case 0:
+				p.Scale[i] = byte(r.IntN(127)) // anything, subnormal and 0 too
+			default:
+				p.Scale[i] = byte(0x30 + r.IntN(16))
+			}
+			if r.IntN(50) == 0 {
+				p.Scale[i] |= 0x80
+			}
+		}
+		for i := range rows {
+			for j := range in {
+				c := byte(r.IntN(16))
+				p.Data[(i*in+j)/2] |= c << (j % 2 * 4)
+				v := e2m1[c&7] * e4m3(p.Scale[(i*in+j)/16]) * float64(p.All)
+				if c&8 != 0 {
+					v = -v
+				}
+				values[i][j] = v
+			}
+		}
+	}
+	return p, values
+}
+
+// randomRows makes activations with a few large ones, as models have them.
+func randomRows(r *rand.Rand, n, cols int) []float32 {
+	x := make([]float32, n*cols)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+		if r.IntN(100) == 0 {
+			x[i] *= 300
+		}
+	}
+	for i := range n { // and rows of different size
+		f := float32(math.Exp2(float64(r.IntN(40) - 20)))
+		for j := range cols {
+			x[i*cols+j] *= f
+		}
+	}
+	return x
+}
+
+// guard is what the memory behind an output is filled with.
+const guard = 0xa5
+
+// output is memory for n values, poisoned, with a guard of 4 KiB behind it.
+type output struct {
+	all Memory
+	n   int
+}
+
+func newOutput(t *testing.T, p *Pool, n int) output {
+	return output{take(t, p, int64(4*n)+4096), n}
+}
+
+func (o output) poison(t *testing.T) {
+	t.Helper()
+	if err := o.all.Fill(guard); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.all.Part(0, int64(4*o.n)).Fill(0xff); err != nil { // not a number
+		t.Fatal(err)
+	}
+}
+
+// read gives the values, all of which must have been written, and looks whether
+// anything was written behind them.
+func (o output) read(t *testing.T, n int) []float32 {
+	t.Helper()
+	bytes := make([]byte, o.all.Bytes())
+	if err := Download(o.all, bytes); err != nil {
+		t.Fatal(err)
+	}
+	y := make([]float32, n)
+	for i := range y {
+		y[i] = math.Float32frombits(binary.LittleEndian.Uint32(bytes[4*i:]))
+		if y[i] != y[i] {
+			t.Fatalf("value %d was not written", i)
+		}
+	}
+	for i := 4 * n; i < 4*o.n; i++ {
+		if bytes[i] != 0xff {
+			t.Fatalf("byte %d was written, the output has %d", i, 4*n)
+		}
+	}
+	for i := 4 * o.n; i < len(bytes); i++ {
+		if bytes[i] != guard {
+			t.Fatalf("byte %d was written, the output has %d", i, 4*n)
+		}
+	}
+	return y
+}
+
+// relative is ‖got − want‖ / ‖want‖ of one row.
+func relative(got []float32, want []float64) float64 {
+	var d, s float64
+	for i, w := range want {
+		d += (float64(got[i]) - w) * (float64(got[i]) - w)
+		s += w * w
+	}
+	return math.Sqrt(d / s)
+}
+
+// tolerance is the relative error of a row: bfloat16 twice holds 17 bits,
+// halves 22, and the tensor cores' own sums are then what is left.
+var tolerance = [...]float64{BF16: 5e-6, FP8: 1e-6, NVFP4: 1e-6}
+
+func TestLinear(t *testing.T) {
+	d := open(t, Options{Wait: true})
+	k := loadKernels(t, d)
+	p := pool(t, d, 256<<20)
+	scratch := take(t, p, 1<<20)
+	mark := p.used
+	for _, size := range []struct {
+		in    int
+		parts []int
+	}{
+		{5120, []int{64, 16, 35}}, {128, []int{16}}, {16, []int{1}}, {576, []int{192, 192}}, {17408, []int{48}}, {1040, []int{260}},
+	} {
+		for f := range formats {
+			format := Format(f)
+			t.Run(fmt.Sprintf("%v/%d×%d", format, size.parts, size.in), func(t *testing.T) {
+				p.used = mark
+				seed := rand.Uint64()
+				t.Log("seed", seed)
+				r := rand.New(rand.NewPCG(seed, 0))
+				var parts []Part
+				var values [][]float64
+				for _, rows := range size.parts {
+					part, v := randomPart(r, format, rows, size.in)
+					parts, values = append(parts, part), append(values, v...)
+				}
+				m, err := k.Matrix(p, scratch, format, size.in, parts...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				testProducts(t, k, p, r, m, values)
+			})
+		}
+	}
+}
+
+// testProducts holds the products of m with 1 to 16 rows against float64, and
+// against each other bit by bit, in every variant.
+func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, values [][]float64) {
+	x := randomRows(r, MaxRows, m.in)
+	xs := take(t, p, int64(4*len(x)))
+	if err := Upload(xs, x); err != nil {
+		t.Fatal(err)
+	}
+	bias := make([]float32, m.out)
+	for i := range bias {
+		bias[i] = float32(r.NormFloat64())
+	}
+	biases := take(t, p, int64(4*m.out))
+	if err := Upload(biases, bias); err != nil {
+		t.Fatal(err)
+	}
+	o, err := k.Operand(p, m.format, m.in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.values.Fill(0xff); err != nil {
+		t.Fatal(err)
+	}
+	pitch := m.out + 3
+	y := newOutput(t, p, MaxRows*m.out)
+	wide := newOutput(t, p, MaxRows*pitch)
+	// All rows at once: the first answer.
+	if err := k.Split(o, xs, MaxRows, m.in); err != nil {
+		t.Fatal(err)
+	}
+	y.poison(t)
+	if err := k.Linear(&Product{Y: y.all, Pitch: m.out, X: o, M: m, N: MaxRows}); err != nil {
+		t.Fatal(err)
+	}
+	all := y.read(t, MaxRows*m.out)
+	worst := 0.0
+	for n := range MaxRows {
+		want := make([]float64, m.out)
+		for i, w := range values {
+			for j, v := range w {
+				want[i] += v * float64(x[n*m.in+j])
+			}
+		}
+		worst = max(worst, relative(all[n*m.out:], want))
+	}
+	t.Logf("relative error %.2g", worst)
+	if !(worst <= tolerance[m.format]) {
+		t.Errorf("row is off by %.2g of its length, more than %.2g", worst, tolerance[m.format])
+	}
+	// Any number of rows, in any variant, wherever a row stands: the same bits.
+	for _, s := range shapes {
+		for n := 1; n <= MaxRows; n++ {
+			first := r.IntN(MaxRows - n + 1)
+			if err := k.Split(o, xs.Part(int64(4*first*m.in), int64(4*n*m.in)), n, m.in); err != nil {
+				t.Fatal(err)
+			}
+			c := plan(m, n)
+			c.tiles, c.stages = s.tiles, s.stages
+			y.poison(t)
+			if err := k.product(&Product{Y: y.all, Pitch: m.out, X: o, M: m, N: n}, c); err != nil {
+				t.Fatal(err)
+			}
+			got := y.read(t, n*m.out)
+			for i, v := range got {
+				if v != all[first*m.out+i] {
+					t.Fatalf("%v: value %d of row %d is %g among %d rows and %g among %d", c.variant, i%m.out, i/m.out+first, v, n, all[first*m.out+i], MaxRows)
+				}
+			}
+		}
+	}
+	// Bias and pitch, then on top of it.
+	if err := k.Split(o, xs, MaxRows, m.in); err != nil {
+		t.Fatal(err)
+	}
+	if err := wide.all.Fill(0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := k.Linear(&Product{Y: wide.all, Pitch: pitch, X: o, M: m, Bias: biases, N: MaxRows, Add: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	twice := make([]float32, MaxRows*pitch)
+	if err := Download(wide.all, twice); err != nil {
+		t.Fatal(err)
+	}
+	for n := range MaxRows {
+		for i := range pitch {
+			want := float32(0)
+			if i < m.out {
+				want = all[n*m.out+i] + bias[i]
+				want += want
+			}
+			if got := twice[n*pitch+i]; got != want {
+				t.Fatalf("value %d of row %d is %g with its bias added twice, not %g", i, n, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,121 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gorgonia.org/cu"
+)
+
+// Module is kernels compiled for the device.
+type Module struct {
+	device *Device
+	name   string
+	m      cu.Module
+	cached bool // it came from the cache of compiled modules
+}
+
+// Load compiles PTX for the device and loads it. The machine code is kept in
+// the cache folder under a name made of the PTX, the device and the driver; a
+// file there that is damaged is compiled again.
+func (d *Device) Load(name string, ptx []byte) (*Module, error) {
+	m := &Module{device: d, name: name}
+	path := d.cachePath(ptx)
+	cubin := readCache(path)
+	m.cached = cubin != nil
+	if cubin == nil {
+		var err error
+		if cubin, err = compile(rawContext(d.context), ptx); err != nil {
+			return nil, fmt.Errorf("cannot compile the kernels %s for %s: %w", name, d.facts.Name, err)
+		}
+	}
+	err := d.on(func() (err error) {
+		m.m, err = cu.LoadData(string(cubin))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot load the kernels %s: %w", name, err)
+	}
+	if !m.cached {
+		writeCache(path, cubin)
+	}
+	d.modules = append(d.modules, m)
+	return m, nil
+}
+
+// Kernel is the function of that name.
+func (m *Module) Kernel(name string) (*Kernel, error) {
+	k := &Kernel{name: name, device: m.device}
+	err := m.device.on(func() (err error) {
+		k.f, err = m.m.Function(name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the kernel %s in %s: %w", name, m.name, err)
+	}
+	k.registers, _, err = k.Registers()
+	return k, err
+}
+
+func (m *Module) unload() error { return m.m.Unload() }
+
+// cachePath is where the machine code of ptx is kept, "" for nowhere.
+func (d *Device) cachePath(ptx []byte) string {
+	folder := d.options.Cache
+	switch folder {
+	case "-":
+		return ""
+	case "":
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		folder = filepath.Join(base, "velo", "kernels")
+	}
+	h := sha256.New()
+	h.Write(ptx)
+	fmt.Fprintf(h, "\x00%d %d", d.facts.Capability(), d.facts.Driver)
+	return filepath.Join(folder, fmt.Sprintf("%x.cubin", h.Sum(nil)))
+}
+
+// readCache gives the machine code kept in a file: a SHA-256 and what it is
+// of. It is nil if there is none that is whole.
+func readCache(path string) []byte {
+	if path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) <= sha256.Size {
+		return nil
+	}
+	sum := sha256.Sum256(data[sha256.Size:])
+	if !bytes.Equal(sum[:], data[:sha256.Size]) {
+		return nil
+	}
+	return data[sha256.Size:]
+}
+
+// writeCache keeps machine code. That it cannot costs the next start a second,
+// so it is no error.
+func writeCache(path string, cubin []byte) {
+	if path == "" || os.MkdirAll(filepath.Dir(path), 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
+	if err != nil {
+		return
+	}
+	sum := sha256.Sum256(cubin)
+	_, err = f.Write(append(sum[:], cubin...))
+	if closed := f.Close(); err == nil && closed == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+}
