@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -173,7 +174,7 @@ func milliseconds(from, to time.Time) float64 {
 
 // appendRounded writes a number with as many digits as a clock has.
 func appendRounded(b []byte, v float64) []byte {
-	return appendNumber(b, float64(int64(v*1e4+0.5))/1e4, 0)
+	return strconv.AppendFloat(b, math.Round(v*1e4)/1e4, 'f', -1, 64)
 }
 
 // ratio is 0 where nothing was counted or timed.

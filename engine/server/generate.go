@@ -8,6 +8,7 @@ import (
 
 	"velo/engine/emit"
 	"velo/engine/grammar"
+	"velo/engine/meter"
 	"velo/engine/sched"
 )
 
@@ -42,7 +43,7 @@ func (s *Server) submit(ctx context.Context, cancel context.CancelFunc, j *job, 
 			drop(streams)
 			e := asError(err)
 			if e.Code == Busy {
-				s.rejected()
+				s.o.Meter.Rejected()
 			}
 			return nil, e
 		}
@@ -121,6 +122,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, j *job, f form) {
 		writeError(w, e)
 		return
 	}
+	request := s.o.Meter.Request()
+	defer request.Close()
 	answers := s.newAnswers(j, streams, f.plain)
 	if j.session != "" {
 		w.Header().Set("X-Session-Id", j.session)
@@ -128,17 +131,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, j *job, f form) {
 	if j.enforced != "" {
 		w.Header().Set("X-Json-Schema-Enforced", j.enforced)
 	}
-	var t total
 	if j.stream {
-		t = s.stream(w, j, f, answers)
+		s.stream(w, j, f, answers)
 	} else {
-		t = s.collect(w, r, j, f, answers)
+		s.collect(w, r, j, f, answers)
 	}
-	s.finished(j, f, answers, begin, t)
+	request.Finish(outcome(answers))
+	s.trace(r, j, f, answers, begin)
 }
 
-// finished tells the emitter of the answers as spans.
-func (s *Server) finished(j *job, f form, answers []*answer, begin time.Time, t total) {
+// trace tells the emitter of the answers as spans.
+func (s *Server) trace(r *http.Request, j *job, f form, answers []*answer, begin time.Time) {
 	if !s.o.Traces {
 		return
 	}
@@ -147,18 +150,22 @@ func (s *Server) finished(j *job, f form, answers []*answer, begin time.Time, t 
 		if result.End.IsZero() {
 			result.End = time.Now() // nobody waited for its end
 		}
-		span := emit.Span{Name: f.span, Request: j.session, Generation: f.generation, Model: s.o.Model, Begin: begin, First: result.First,
+		span := emit.Span{Name: f.span, Request: j.session, Generation: f.generation, Response: f.id, Model: s.o.Model, Stream: j.stream,
+			Traceparent: r.Header.Get("Traceparent"), Tracestate: r.Header.Get("Tracestate"), Begin: begin, First: result.First,
 			End: result.End, PromptTokens: result.Prompt, CachedTokens: result.Cached, Generated: result.Generated,
 			Finish: result.Finish.String(), Tokens: a.times}
-		if result.Err != nil {
-			span.Error = result.Err.Error()
+		if a.calls > 0 && result.Finish == sched.Stop {
+			span.Finish = "tool_calls"
+		}
+		if result.Finish == sched.Failed {
+			span.Error, span.ErrorType = result.Err.Error(), string(GenerationFailed)
 		}
 		s.o.Emitter.Span(span)
 	}
 }
 
 // collect answers with one document.
-func (s *Server) collect(w http.ResponseWriter, r *http.Request, j *job, f form, answers []*answer) total {
+func (s *Server) collect(w http.ResponseWriter, r *http.Request, j *job, f form, answers []*answer) {
 	var t total
 	documents := make([]document, len(answers))
 	follow(answers, func(got arrival) bool {
@@ -179,7 +186,7 @@ func (s *Server) collect(w http.ResponseWriter, r *http.Request, j *job, f form,
 		if r.Context().Err() == nil {
 			writeError(w, e)
 		}
-		return t
+		return
 	}
 	b := f.appendHead(nil, f.object)
 	b = append(b, `"choices":[`...)
@@ -204,7 +211,6 @@ func (s *Server) collect(w http.ResponseWriter, r *http.Request, j *job, f form,
 	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(b)
-	return t
 }
 
 // failure is the error that answers ended with, if one did: an engine that failed, or answers that
@@ -217,7 +223,6 @@ func (s *Server) failure(answers []*answer, t *total) *Error {
 			e.Generated = t.generated
 			return e
 		case r.Finish == sched.Cancelled && r.Reason == sched.ReasonBacklog:
-			s.backlogged()
 			return &Error{Code: GenerationFailed, Generated: t.generated,
 				Message: "cannot go on: the client has left too much of the answer unread; read it faster or raise --stream-backlog-events"}
 		case r.Finish == sched.Cancelled:
@@ -230,7 +235,7 @@ func (s *Server) failure(answers []*answer, t *total) *Error {
 }
 
 // stream answers with chunks.
-func (s *Server) stream(w http.ResponseWriter, j *job, f form, answers []*answer) total {
+func (s *Server) stream(w http.ResponseWriter, j *job, f form, answers []*answer) {
 	out := newEvents(w)
 	if !f.plain { // telemetry is of conversations
 		out.emitter, out.session, out.generation = s.o.Emitter, j.session, f.generation
@@ -296,7 +301,7 @@ func (s *Server) stream(w http.ResponseWriter, j *job, f form, answers []*answer
 			out.record(f.last(answers[0], "cancelled", nil, nil), emit.End)
 		}
 		s.o.Log.Info("a client left", "request", f.id, "why", out.err)
-		return t
+		return
 	}
 	if j.usage && failed == nil {
 		b := f.appendHead(nil, f.chunkObject)
@@ -307,7 +312,6 @@ func (s *Server) stream(w http.ResponseWriter, j *job, f form, answers []*answer
 	}
 	out.send([]byte("[DONE]"))
 	_ = out.flush()
-	return t
 }
 
 // logPrompt logs the beginning of a prompt where that is wanted.
@@ -319,5 +323,20 @@ func (s *Server) logPrompt(id, text string) {
 	s.o.Log.Info("prompt", "request", id, "characters", len(runes), "text", strings.ToValidUTF8(string(runes[:min(len(runes), s.o.Prompts)]), "\uFFFD"))
 }
 
-func (s *Server) rejected()   {}
-func (s *Server) backlogged() {}
+// outcome is how a request ended, as the meter counts it.
+func outcome(answers []*answer) meter.Finish {
+	finish := meter.Stop
+	for _, a := range answers {
+		switch r := a.stream.Result(); {
+		case r.Finish == sched.Failed:
+			return meter.Error
+		case r.Finish == sched.Cancelled, r.End.IsZero():
+			return meter.Cancelled
+		case a.calls > 0 && r.Finish == sched.Stop:
+			finish = meter.ToolCalls
+		case r.Finish == sched.Length && finish == meter.Stop:
+			finish = meter.Length
+		}
+	}
+	return finish
+}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"velo/engine/sample"
@@ -49,19 +50,25 @@ func (l *logprobs) appendToken(b []byte, id int32, logprob float32) []byte {
 	b = append(b, `{"token":`...)
 	b = appendQuoted(b, string(text))
 	b = append(b, `,"logprob":`...)
-	b = appendNumber(b, float64(logprob), lowest)
+	b = appendLogProb(b, logprob)
 	b = append(b, `,"bytes":[`...)
 	for i, c := range text {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendNumber(b, float64(c), 0)
+		b = strconv.AppendInt(b, int64(c), 10)
 	}
 	return append(b, "]}"...)
 }
 
-// lowest stands for a probability of zero, as in OpenAI's API.
-const lowest = -9999
+// appendLogProb writes as many digits as it has. -9999 stands for a probability of zero, as in
+// OpenAI's API, since JSON has no infinities.
+func appendLogProb(b []byte, v float32) []byte {
+	if v != v || v < -9999 {
+		v = -9999
+	}
+	return strconv.AppendFloat(b, float64(v), 'f', -1, 32)
+}
 
 func (l *logprobs) addPlain(t sched.Token) {
 	text := string(l.server.o.Engine.Tokenizer.Token(t.ID))
@@ -70,8 +77,8 @@ func (l *logprobs) addPlain(t sched.Token) {
 		l.top, l.where = append(l.top, ','), append(l.where, ',')
 	}
 	l.tokens = appendQuoted(l.tokens, text)
-	l.values = appendNumber(l.values, float64(t.LogProb), lowest)
-	l.where = appendNumber(l.where, float64(l.offset), 0)
+	l.values = appendLogProb(l.values, t.LogProb)
+	l.where = strconv.AppendInt(l.where, int64(l.offset), 10)
 	l.offset += len([]rune(text))
 	l.top = append(l.top, '{')
 	var seen []string
@@ -86,7 +93,7 @@ func (l *logprobs) addPlain(t sched.Token) {
 		seen = append(seen, strings.ToValidUTF8(s, "\uFFFD"))
 		l.top = appendQuoted(l.top, s)
 		l.top = append(l.top, ':')
-		l.top = appendNumber(l.top, float64(p.LogProb), lowest)
+		l.top = appendLogProb(l.top, p.LogProb)
 	}
 	l.top = append(l.top, '}')
 }

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"math"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -48,14 +46,3 @@ func appendQuoted(b []byte, s string) []byte {
 }
 
 func quoted(s string) []byte { return appendQuoted(nil, s) }
-
-// appendNumber appends a number as JSON has it: no NaN and no infinities, which become bound.
-func appendNumber(b []byte, v float64, bound float64) []byte {
-	if v != v || v > 1e308 || v < -1e308 {
-		v = bound
-	}
-	if a := math.Abs(v); a >= 1e15 || a < 1e-6 && a > 0 {
-		return strconv.AppendFloat(b, v, 'g', -1, 64)
-	}
-	return strconv.AppendFloat(b, v, 'f', -1, 64)
-}

@@ -97,6 +97,7 @@ func New(o Options) *Server {
 	if id, ok := t.ID(pythonTag); ok {
 		s.pythonTag = []int32{id}
 	}
+	_ = o.Meter.Request() // from now on requests are counted, and not the answers of each
 	s.vocabulary = sync.OnceValue(s.newVocabulary)
 	return s
 }

@@ -345,4 +345,3 @@ func TestModels(t *testing.T) {
 		t.Errorf("an engine that has stopped gave %d %s", code, b)
 	}
 }
-
