@@ -23,6 +23,9 @@ func widenBF16AVX2(dst *float32, src *byte, n int)
 func widenF16AVX2(dst *float32, src *byte, n int)
 
 //go:noescape
+func widenE4M3AVX2(dst *float32, src *byte, n int, scale float32)
+
+//go:noescape
 func scoresAVX2(q, k *float32, dim int, scale float32, out *float32)
 
 //go:noescape
@@ -108,6 +111,8 @@ func dequantiseAVX2(w *ops.Weight, dst []float32, i int) {
 		widenBF16AVX2(&dst[0], &w.RowData(i)[0], n)
 	case w.Type == weights.F16 && n%8 == 0:
 		widenF16AVX2(&dst[0], &w.RowData(i)[0], n)
+	case w.Type == weights.FP8Row || w.Type == weights.FP8Block:
+		widenFP8(w, dst, i, widenE4M3AVX2)
 	default:
 		w.Row(dst, i)
 	}

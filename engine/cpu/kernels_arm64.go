@@ -21,6 +21,9 @@ func widenBF16NEON(dst *float32, src *byte, n int)
 func widenF16NEON(dst *float32, src *byte, n int)
 
 //go:noescape
+func widenE4M3NEON(dst *float32, src *byte, n int, scale float32)
+
+//go:noescape
 func scoresNEON(q, k *float32, dim int, scale float32, out *float32)
 
 //go:noescape
@@ -97,6 +100,8 @@ func dequantiseNEON(w *ops.Weight, dst []float32, i int) {
 		widenBF16NEON(&dst[0], &w.RowData(i)[0], n)
 	case w.Type == weights.F16 && n%8 == 0:
 		widenF16NEON(&dst[0], &w.RowData(i)[0], n)
+	case w.Type == weights.FP8Row || w.Type == weights.FP8Block:
+		widenFP8(w, dst, i, widenE4M3NEON)
 	default:
 		w.Row(dst, i)
 	}
