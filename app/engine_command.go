@@ -24,7 +24,7 @@ func serveFlags(c console.EngineConfig) []string {
 	number("--max-batch", c.Lanes)
 	number("--threads", c.Threads)
 	if !c.PrefixCache {
-		flags = append(flags, "--prefix-cache=false")
+		flags = append(flags, "--prefix-cache=off")
 	}
 	if c.Telemetry != "" {
 		flags = append(flags, "--otel-endpoint", c.Telemetry)

@@ -7,10 +7,10 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/shirou/gopsutil/v4/mem"
-
 	"velo/engine"
 	"velo/engine/backend"
+	"velo/engine/host"
+	"velo/engine/sched"
 	"velo/engine/weights"
 	"velo/ui/console"
 )
@@ -36,22 +36,42 @@ func modelFacts(c console.EngineConfig) (f console.ModelFacts, err error) {
 	defer m.Close()
 	f.Name = modelName(c.Model)
 	f.Architecture, f.Layers, f.MaxContext = m.Config.Architecture, m.Config.Layers, m.Config.MaxPosition
-	f.Format = "safetensors, " + mostly(m)
+	f.Format, f.Type = "safetensors", mostly(m)
 	if strings.EqualFold(filepath.Ext(c.Model), ".gguf") {
-		f.Format = "GGUF, " + mostly(m)
+		f.Format = "GGUF"
 	}
-	o, fit, err := engine.Size(m, engine.Options{Context: c.Context, Lanes: c.Lanes, Workers: c.Threads})
+	options := engine.Options{Context: c.Context, Lanes: c.Lanes, Checkpoints: checkpoints(m, c)}
+	o, _, err := engine.Size(m, options)
 	if err != nil {
 		f.Problem = err.Error()
-		o, fit, _ = engine.Size(m, engine.Options{Lanes: c.Lanes})
+		options.Context = 0
+		if o, _, err = engine.Size(m, options); err != nil {
+			return f, err
+		}
 	}
+	p := sched.Plan(&m.Config, m.Bytes(), sched.Sizes{Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens, Checkpoints: o.Checkpoints, Rows: o.Rows})
 	f.Context, f.Lanes = o.Context, o.Lanes
-	f.Weights, f.KV, f.State, f.Scratch, f.Need = fit.Weights, fit.KV, fit.State, fit.Scratch, fit.Total
-	if v, err := mem.VirtualMemory(); err == nil {
-		f.Available = int64(v.Available)
+	f.Weights, f.KV, f.State, f.Scratch, f.Need = p.Weights, p.Pages, p.States+p.Checkpoints, p.Scratch, p.Total
+	if memory, err := host.ReadMemory(); err == nil {
+		keep, _ := (&serving{memory: "auto"}).watchLimit() // the engine would end where it leaves less
+		f.Available = max(1, memory.Available-keep)
 	}
 	f.Device, err = device(c.Threads)
 	return f, err
+}
+
+// checkpoints is how many recurrent states of a hybrid model `velo serve` keeps for its prefix cache
+// where no flag says otherwise.
+func checkpoints(m *weights.Model, c console.EngineConfig) int {
+	state := m.Fit(1, 1).State
+	if state <= 0 || !c.PrefixCache {
+		return 0
+	}
+	lanes := c.Lanes
+	if lanes == 0 {
+		lanes = 8
+	}
+	return int(min(4*gigabyte/float64(state), float64(4*lanes)))
 }
 
 // modelName is that of the file or the folder.

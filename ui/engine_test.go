@@ -62,7 +62,7 @@ func TestEngineWithoutAModel(t *testing.T) {
 func TestEngineIsStartedWatchedAndStopped(t *testing.T) {
 	f := newFake().withModel()
 	g := onEngine(t, f)
-	g.mustSay("Qwen3-32B-FP8", "qwen3, 64 layers", "31.9 GiB", "40960 tokens", "Fits: it takes 48.5 GiB of the 110 GiB", "Stopped", "--max-seq-len 0")
+	g.mustSay("Qwen3-32B-FP8", "qwen3, 64 layers", "31.9 GiB, FP8Block", "40960 tokens", "Fits: it takes 48.5 GiB of the 110 GiB", "Stopped", "--max-seq-len 0")
 	g.press("Start engine")
 	g.tick()
 	if !slices.Equal(f.engine.did, []string{"start"}) {
@@ -88,7 +88,7 @@ func TestEngineIsStartedWatchedAndStopped(t *testing.T) {
 	f.serving(console.EngineReady)
 	f.engine.set(func(*console.EngineStatus) {})
 	g.tick()
-	g.mustSay("Ready at http://127.0.0.1:8000", "8 requests of 4096 tokens each", "117 tok/s ▪", "48,231 since the start", "62.0 %", "18.4 %", "25.1 ms", "nothing is drafted")
+	g.mustSay("Ready at http://127.0.0.1:8000", "8 requests of 4096 tokens each", "117 tok/s ▪", "48,231 in answers", "3 requests", "62.0 %", "18.4 %", "25.1 ms", "nothing is drafted")
 	g.press("Copy address")
 	if got := fyne.CurrentApp().Clipboard().Content(); got != "http://127.0.0.1:8000/v1" {
 		t.Errorf("%q was copied", got)
@@ -207,8 +207,8 @@ func TestEngineFit(t *testing.T) {
 	}{
 		{10 << 30, 100 << 30, "", "Fits: it takes 10.0 GiB of the 100 GiB"},
 		{90 << 30, 100 << 30, "", "Fits only just: it takes 90.0 GiB"},
-		{200 << 30, 100 << 30, "", "Does not fit: it takes 200 GiB, and 100 GiB of memory are free. Take a shorter context"},
-		{1 << 30, 0, "", "how much is free here is not known"},
+		{200 << 30, 100 << 30, "", "Does not fit: it takes 200 GiB, and 100 GiB of memory may be used. Take a shorter context"},
+		{1 << 30, 0, "", "how much may be used here is not known"},
 		{1 << 30, 100 << 30, "cannot give a request 9 tokens: the model was made for 8 at most", "Cannot give a request 9 tokens: the model was made for 8 at most."},
 	} {
 		f := newFake().withModel()

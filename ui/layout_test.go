@@ -46,7 +46,7 @@ func TestNothingIsCutOrOverlaps(t *testing.T) {
 			f.suites[0].Title, f.suites[0].Description, f.suites[0].Path = long, long, long
 			f.sessions[0].Title, f.sessions[0].Model = long, long
 			f.serving(console.EngineCrashed).engine.choose("/" + strings.Repeat("a-folder/", 20) + long)
-			f.engine.facts.Format, f.engine.facts.Architecture, f.engine.facts.Device = long, long, long
+			f.engine.facts.Type, f.engine.facts.Architecture, f.engine.facts.Device = long, long, long
 			f.engine.status.Failure.Message, f.engine.status.Failure.Advice = long, long
 			f.engine.status.Failure.Lines, f.engine.status.Note = []string{long, long, long, long, long, long, long}, long
 			f.notices = []string{long, "The store was damaged and was restored from the copy of yesterday."}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -24,9 +25,11 @@ type Figures struct {
 	KV               float64   // share of the pages of keys and values in use, 0 to 1
 	Cached           float64   // share of prompt tokens that came from the prefix cache, since the start
 	Acceptance       float64   // share of drafted tokens that were accepted, since the start
-	Tokens           float64   // generated since the start
+	Tokens           float64   // generated for requests that have ended
 	Rate             float64   // generated a second, between the last two readings
 	StepP50, StepP90 float64   // seconds
+
+	generated float64 // grows with every token: what Rate is computed of
 }
 
 // prefix is that of the engine's metrics.
@@ -179,13 +182,18 @@ func (s *Supervisor) read(p *process, base string, last Figures, h health) (Figu
 }
 
 func figures(families map[string]*dto.MetricFamily, last Figures, h health, now time.Time) Figures {
-	value := func(name string) float64 {
-		f := families[prefix+name]
-		if f == nil || len(f.Metric) == 0 {
-			return math.NaN()
+	// labelled is the metric of a name that has a label of that value, or none where it is empty.
+	labelled := func(name, label string) float64 {
+		var m *dto.Metric
+		for _, one := range families[prefix+name].GetMetric() {
+			if label == "" || slices.ContainsFunc(one.Label, func(l *dto.LabelPair) bool { return l.GetValue() == label }) {
+				m = one
+				break
+			}
 		}
-		m := f.Metric[0]
 		switch {
+		case m == nil:
+			return math.NaN()
 		case m.Gauge != nil:
 			return m.Gauge.GetValue()
 		case m.Counter != nil:
@@ -195,6 +203,7 @@ func figures(families map[string]*dto.MetricFamily, last Figures, h health, now 
 		}
 		return math.NaN()
 	}
+	value := func(name string) float64 { return labelled(name, "") }
 	share := func(part, whole string) float64 {
 		p, w := value(part), value(whole)
 		if !(w > 0) {
@@ -216,8 +225,14 @@ func figures(families map[string]*dto.MetricFamily, last Figures, h health, now 
 		Tokens:     value("generation_tokens_total"), Rate: math.NaN(),
 		StepP50: ms(h.Telemetry.StepP50), StepP90: ms(h.Telemetry.StepP90),
 	}
-	if took := now.Sub(last.At).Seconds(); !last.At.IsZero() && took > 0 && f.Tokens >= last.Tokens {
-		f.Rate = (f.Tokens - last.Tokens) / took
+	// Tokens are counted when their request ends; rows of decoding while it runs, one a token unless
+	// tokens are drafted.
+	f.generated = f.Tokens
+	if rows := labelled("scheduler_rows_total", "decode"); !math.IsNaN(rows) && math.IsNaN(f.Acceptance) {
+		f.generated = rows
+	}
+	if took := now.Sub(last.At).Seconds(); !last.At.IsZero() && took > 0 && f.generated >= last.generated {
+		f.Rate = (f.generated - last.generated) / took
 	}
 	return f
 }

@@ -80,7 +80,8 @@ func (a *actor) serve(healthy int64) {
 		}
 		fmt.Fprintf(w, "# TYPE velogb10_requests_running gauge\nvelogb10_requests_running 3\nvelogb10_requests_waiting 2\n"+
 			"# TYPE velogb10_generation_tokens_total counter\nvelogb10_generation_tokens_total %d\n"+
-			"velogb10_prompt_tokens_total 200\nvelogb10_prompt_tokens_cached_total 50\n", tokens.Add(100))
+			"# TYPE velogb10_scheduler_rows_total counter\nvelogb10_scheduler_rows_total{kind=\"prefill\"} 7\nvelogb10_scheduler_rows_total{kind=\"decode\"} %d\n"+
+			"velogb10_prompt_tokens_total 200\nvelogb10_prompt_tokens_cached_total 50\n", tokens.Load(), tokens.Add(100)) // the first is behind: it counts what has ended
 	})
 	go func() { _ = http.Serve(l, mux) }()
 	a.say(map[string]any{"state": "ready", "url": "http://" + l.Addr().String(), "model": "Play", "context": 4096, "lanes": 8})

@@ -62,7 +62,7 @@ type EngineFigures struct {
 	KV               measure.Num // share of the pages of keys and values in use
 	Cached           measure.Num // share of the prompt tokens since the start that came from the cache
 	Acceptance       measure.Num // share of the drafted tokens since the start that were accepted
-	Tokens           measure.Num // generated since the start
+	Tokens           measure.Num // generated for requests that have ended
 	Rate             measure.Num // generated a second, now
 	StepP50, StepP90 measure.Num // seconds
 }
@@ -89,7 +89,8 @@ type ModelFacts struct {
 	Path         string
 	Name         string
 	Architecture string
-	Format       string // "GGUF, Q4_1"
+	Format       string // of the files: "GGUF" or "safetensors"
+	Type         string // that most of the weights are stored in: "Q4_1"
 	Layers       int
 	MaxContext   int // that the model was made for
 	Device       string

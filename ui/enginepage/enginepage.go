@@ -108,7 +108,7 @@ func New(p Params) *Page {
 	g.measure = look.Button("Measure", p.Measure)
 	g.head = look.Trailing(look.Gap, look.Rows(look.Half, g.title, g.place),
 		look.Line(look.Step, g.measure, g.address, g.restart, g.stop, g.start))
-	g.lamp = look.NewLamp(360)
+	g.lamp = look.NewLamp(320)
 	g.detail = look.NewText("").In(look.Muted).Right().Fixed(120)
 	g.progress = look.NewProgress()
 	g.note = look.NewParagraph("").In(look.Amber).AtMost(2)
@@ -122,7 +122,7 @@ func New(p Params) *Page {
 	}
 	var a, f, s, m fyne.CanvasObject
 	g.architecture, a = fact("Architecture")
-	g.format, f = fact("Format")
+	g.format, f = fact("Files")
 	g.size, s = fact("Weights")
 	g.made, m = fact("Made for")
 	g.fit, g.sum = look.NewParagraph("").AtMost(3), look.NewParagraph("").Sized(look.Small).In(look.Muted).AtMost(2)
@@ -136,7 +136,7 @@ func New(p Params) *Page {
 		p.Say(look.OnAccent, "The log was copied.")
 	})
 
-	top := look.Rows(look.Step, g.head, look.Trailing(look.Gap, g.lamp.Container, look.Sized(280, 0, g.detail)), g.progress)
+	top := look.Rows(look.Step, g.head, look.Trailing(look.Gap, g.lamp.Container, look.Sized(400, 0, g.detail)), g.progress)
 	body := look.Rows(look.Gap, g.note, g.failure.view, g.gauges.view,
 		look.Flow(look.Gap, fieldWidth, a, f, s, m), look.Rows(look.Half, g.fit, g.sum), look.Rule(),
 		g.form.view, g.hint,
@@ -325,7 +325,7 @@ func (g *Page) showFacts() {
 	}
 	set(g.architecture, f.Architecture+", "+plural(f.Layers, "layer"))
 	set(g.format, f.Format)
-	set(g.size, bytes(f.Weights))
+	set(g.size, bytes(f.Weights)+", "+f.Type)
 	made := ""
 	if f.MaxContext > 0 {
 		made = plural(f.MaxContext, "token")

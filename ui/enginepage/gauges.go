@@ -19,7 +19,7 @@ type gauges struct {
 
 func (t *gauges) build() {
 	tile := func(name string) *look.Tile { return look.NewTile(name).Wide(fieldWidth).Steady(4) }
-	t.rate, t.running, t.waiting = tile("Generated now"), tile("Requests running"), tile("Requests waiting")
+	t.rate, t.running, t.waiting = tile("Generated now"), tile("Running"), tile("Waiting")
 	t.kv, t.cached, t.accepted = tile("KV pages in use"), tile("Prompt from cache"), tile("Drafts accepted")
 	t.p50, t.p90 = tile("Step, median"), tile("Step, p90")
 	t.view = look.Rows(0, look.Flow(look.Gap, fieldWidth, t.rate, t.running, t.waiting, t.kv, t.cached, t.accepted, t.p50, t.p90))
@@ -33,6 +33,9 @@ func (t *gauges) show(s console.EngineStatus) bool {
 		f := s.Figures
 		put := func(tile *look.Tile, unit measure.Unit, v measure.Num, note string) {
 			value, shown := figure(unit, v)
+			if unit == measure.Count && v.Ok() {
+				shown = "requests"
+			}
 			mark := measure.Server.Mark()
 			if !v.Ok() {
 				mark = ""
@@ -42,12 +45,12 @@ func (t *gauges) show(s console.EngineStatus) bool {
 		tokens := ""
 		if f.Tokens.Ok() {
 			value, _ := figure(measure.Tokens, f.Tokens)
-			tokens = value + " since the start"
+			tokens = value + " in answers"
 		}
 		put(t.rate, measure.PerSec, f.Rate, tokens)
 		put(t.running, measure.Count, f.Running, "of "+strconv.Itoa(s.Lanes)+" at once")
-		put(t.waiting, measure.Count, f.Waiting, "")
-		put(t.kv, measure.Fraction, f.KV, "")
+		put(t.waiting, measure.Count, f.Waiting, "for a lane")
+		put(t.kv, measure.Fraction, f.KV, "by what runs")
 		put(t.cached, measure.Fraction, f.Cached, "since the start")
 		accepted := "since the start"
 		if !f.Acceptance.Ok() {

@@ -61,7 +61,7 @@ func (l *logView) build(copied func(string)) {
 	head := look.Trailing(look.Gap, look.Line(look.Gap, look.NewText("Log").Bold()),
 		look.Line(look.Step, l.count, look.Sized(216, 0, l.filter), l.pause, look.Button("Copy log", l.copy)))
 	l.view = look.Frame(look.Inset(look.Step, 0, look.Step, 0, head), look.Inset(look.Half, 0, 0, 0, l.whole), nil,
-		look.Over(l.list, look.Inset(look.Half, 0, 0, look.Step, look.Rows(0, l.none))))
+		look.Over(l.list, look.Inset(look.Half, 0, 0, 0, look.Rows(0, l.none))))
 	l.tell()
 }
 

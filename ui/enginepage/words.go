@@ -140,14 +140,14 @@ func verdict(f console.ModelFacts) (string, look.Ink) {
 	case f.Problem != "":
 		return sentence(f.Problem), look.Red
 	case f.Available <= 0:
-		return fmt.Sprintf("It takes %s of memory; how much is free here is not known.%s", bytes(f.Need), device), look.Muted
+		return fmt.Sprintf("It takes %s of memory; how much may be used here is not known.%s", bytes(f.Need), device), look.Muted
 	case f.Need > f.Available:
-		return fmt.Sprintf("Does not fit: it takes %s, and %s of memory are free. Take a shorter context, fewer lanes or a model of fewer bits.",
+		return fmt.Sprintf("Does not fit: it takes %s, and %s of memory may be used. Take a shorter context, fewer lanes or a model of fewer bits.",
 			bytes(f.Need), bytes(f.Available)), look.Red
 	case float64(f.Need) > tightShare*float64(f.Available):
-		return fmt.Sprintf("Fits only just: it takes %s of the %s of memory that are free.%s", bytes(f.Need), bytes(f.Available), device), look.Amber
+		return fmt.Sprintf("Fits only just: it takes %s of the %s of memory that may be used.%s", bytes(f.Need), bytes(f.Available), device), look.Amber
 	}
-	return fmt.Sprintf("Fits: it takes %s of the %s of memory that are free.%s", bytes(f.Need), bytes(f.Available), device), look.Green
+	return fmt.Sprintf("Fits: it takes %s of the %s of memory that may be used.%s", bytes(f.Need), bytes(f.Available), device), look.Green
 }
 
 // arithmetic is where the memory goes.
