@@ -87,7 +87,7 @@ func (s *Server) readCompletion(o *object) (*job, *Error) {
 	if len(j.prompts)*j.copies > maxAnswers {
 		return nil, fail(InvalidBody, "n", "cannot give %d answers to each of %d prompts: %d answers are the most of one request", j.copies, len(j.prompts), maxAnswers)
 	}
-	if e := s.fitLengths(j); e != nil {
+	if e := s.fitLengths(j, "prompt"); e != nil {
 		return nil, e
 	}
 	s.noteUnused(o)
@@ -114,7 +114,7 @@ func (s *Server) readPrompts(o *object, name string, special bool, cut int) ([][
 	}
 	if kind(items[0]) == "a number" {
 		if over && cut == 0 {
-			return nil, tooLong(len(items), s.o.Engine.Context)
+			return nil, tooLong(name, len(items), s.o.Engine.Context)
 		}
 		ids, e := s.readIDs(raw, name)
 		if e != nil {
@@ -154,8 +154,7 @@ func (s *Server) encodePlain(raw json.RawMessage, name string, special bool, cut
 	if json.Unmarshal(raw, &text) != nil {
 		return nil, fail(InvalidBody, name, "cannot read %s: it is no string", name)
 	}
-	if e := s.checkSize(len(text), cut); e != nil {
-		e.Param = name
+	if e := s.checkSize(name, len(text), cut); e != nil {
 		return nil, e
 	}
 	t := s.o.Engine.Tokenizer

@@ -34,7 +34,7 @@ func (s *Server) readChat(o *object, header string) (*job, *Error) {
 	if e != nil {
 		return nil, e
 	}
-	if e := s.checkSize(len(p.text), cut); e != nil {
+	if e := s.checkSize("messages", len(p.text), cut); e != nil {
 		return nil, e
 	}
 	ids := s.encode(p.text)
@@ -51,7 +51,7 @@ func (s *Server) readChat(o *object, header string) (*job, *Error) {
 	if p.choice.mode == choiceNone && len(p.tools) > 0 {
 		s.banCalls(j)
 	}
-	if e := s.fitLengths(j); e != nil {
+	if e := s.fitLengths(j, "messages"); e != nil {
 		return nil, e
 	}
 	if j.session, e = s.readSession(o, header, p.messages); e != nil {
@@ -218,10 +218,10 @@ func (s *Server) tokenEnds(text string, ids []int32, offsets []int) []int {
 }
 
 // checkSize refuses a prompt that cannot fit whatever its tokens are, before they are counted.
-func (s *Server) checkSize(bytes, cut int) *Error {
+func (s *Server) checkSize(param string, bytes, cut int) *Error {
 	least := bytes / (4 * s.longest) // normalisers may shorten a text
 	if cut == 0 && least > s.o.Engine.Context {
-		return fail(ContextExceeded, "messages", "cannot answer: the prompt of %d bytes has at least %d tokens, and the context holds %d, prompt and answer together; shorten it, send truncate_prompt_tokens, or start with a larger --max-seq-len", bytes, least, s.o.Engine.Context)
+		return fail(ContextExceeded, param, "cannot answer: the prompt of %d bytes has at least %d tokens, and the context holds %d, prompt and answer together; shorten it, send truncate_prompt_tokens, or start with a larger --max-seq-len", bytes, least, s.o.Engine.Context)
 	}
 	return nil
 }

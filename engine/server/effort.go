@@ -94,6 +94,11 @@ func (s *Server) readVariables(o *object) ([]byte, *Error) {
 			}
 			thinking = ""
 		}
+		for _, own := range []string{"messages", "tools", "documents", "add_generation_prompt"} {
+			if _, taken := kwargs.values[own]; taken {
+				return nil, fail(InvalidKwargs, "chat_template_kwargs."+own, "cannot take chat_template_kwargs.%s: it has its own place in the request", own)
+			}
+		}
 		for _, k := range kwargs.keys {
 			if v := kwargs.values[k]; k != "enable_thinking" || kind(v) != "null" {
 				add(k, string(v))

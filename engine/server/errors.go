@@ -111,7 +111,7 @@ func asError(err error) *Error {
 	case errors.As(err, &e):
 		return e
 	case errors.As(err, &long):
-		return tooLong(long.Prompt, long.Context)
+		return tooLong("", long.Prompt, long.Context)
 	case errors.Is(err, sched.ErrBusy):
 		return fail(Busy, "", "cannot take the request: all lanes and the whole queue are taken; try again in 5 seconds")
 	case errors.Is(err, sched.ErrStopped):
@@ -120,8 +120,8 @@ func asError(err error) *Error {
 	return fail(Internal, "", "cannot answer: %v", err)
 }
 
-func tooLong(prompt, context int) *Error {
-	return fail(ContextExceeded, "messages", "cannot answer: the prompt has %d tokens and the context holds %d, prompt and answer together; shorten the conversation, send truncate_prompt_tokens, or start with a larger --max-seq-len", prompt, context)
+func tooLong(param string, prompt, context int) *Error {
+	return fail(ContextExceeded, param, "cannot answer: the prompt has %d tokens and the context holds %d, prompt and answer together; shorten the conversation, send truncate_prompt_tokens, or start with a larger --max-seq-len", prompt, context)
 }
 
 // writeError answers a request with an error.

@@ -208,7 +208,7 @@ func (s *Server) collect(w http.ResponseWriter, r *http.Request, j *job, f form,
 	b = f.appendSession(b, j)
 	b = append(b, '}', '\n')
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = control.SetWriteDeadline(time.Now().Add(s.writeTimeout))
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(b)
 }
@@ -236,7 +236,7 @@ func (s *Server) failure(answers []*answer, t *total) *Error {
 
 // stream answers with chunks.
 func (s *Server) stream(w http.ResponseWriter, j *job, f form, answers []*answer) {
-	out := newEvents(w)
+	out := newEvents(w, s.writeTimeout)
 	if !f.plain { // telemetry is of conversations
 		out.emitter, out.session, out.generation = s.o.Emitter, j.session, f.generation
 	}

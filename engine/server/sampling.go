@@ -220,14 +220,14 @@ func readLengths(o *object, j *job, absent int) *Error {
 
 // fitLengths clamps the lengths of an answer to what the context leaves; the error says that it
 // leaves nothing.
-func (s *Server) fitLengths(j *job) *Error {
+func (s *Server) fitLengths(j *job, param string) *Error {
 	longest := 0
 	for _, p := range j.prompts {
 		longest = max(longest, len(p))
 	}
 	room := s.o.Engine.Context - longest
 	if room < 1 {
-		return tooLong(longest, s.o.Engine.Context)
+		return tooLong(param, longest, s.o.Engine.Context)
 	}
 	if j.maxTokens == 0 || j.maxTokens > room {
 		j.maxTokens = room

@@ -54,10 +54,12 @@ type Server struct {
 	key      [sha256.Size]byte
 	sessions sessions
 	large    chan struct{} // places for large bodies
-	bos, eos string        // texts of the model's special tokens
-	addBOS   bool          // a conversation begins with BOS even where the template leaves it out
-	longest  int           // bytes of the longest token
-	tags     []int32       // ids of the tags that are single tokens
+	// How long a body may take, and a reader to take what was written.
+	bodyTimeout, writeTimeout time.Duration
+	bos, eos                  string  // texts of the model's special tokens
+	addBOS                    bool    // a conversation begins with BOS even where the template leaves it out
+	longest                   int     // bytes of the longest token
+	tags                      []int32 // ids of the tags that are single tokens
 	// pythonTag is the id of Llama's tag before calls, if there is one.
 	pythonTag  []int32
 	vocabulary func() *grammar.Vocabulary
@@ -75,7 +77,8 @@ func New(o Options) *Server {
 	if o.Model == "" {
 		o.Model = o.Engine.Name
 	}
-	s := &Server{o: o, created: time.Now(), key: sha256.Sum256([]byte(o.Key)), large: make(chan struct{}, largeBodies), longest: 1}
+	s := &Server{o: o, created: time.Now(), key: sha256.Sum256([]byte(o.Key)), large: make(chan struct{}, largeBodies), longest: 1,
+		bodyTimeout: bodyTimeout, writeTimeout: writeTimeout}
 	s.sessions.now = time.Now
 	t := o.Engine.Tokenizer
 	if id := t.BOS(); id >= 0 {
@@ -265,7 +268,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		return nil, release, fail(TooLarge, "", "cannot read the request: it has %d bytes, more than %d; shorten it", r.ContentLength, maxBody)
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	_ = control.SetReadDeadline(time.Now().Add(s.bodyTimeout))
 	defer control.SetReadDeadline(time.Time{})
 	limited := http.MaxBytesReader(w, r.Body, maxBody)
 	body, err := io.ReadAll(io.LimitReader(limited, largeBody))
@@ -274,7 +277,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		case s.large <- struct{}{}:
 		case <-r.Context().Done():
 			return nil, release, asError(context.Cause(r.Context()))
-		case <-time.After(bodyTimeout):
+		case <-time.After(s.bodyTimeout):
 			return nil, release, fail(Busy, "", "cannot take the request: the server is reading %d other large ones; try again in 5 seconds", largeBodies)
 		}
 		release = sync.OnceFunc(func() { <-s.large })
@@ -288,7 +291,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	case errors.As(err, &large):
 		return nil, release, fail(TooLarge, "", "cannot read the request: it has more than %d bytes; shorten it", maxBody)
 	case errors.As(err, &late) && late.Timeout():
-		return nil, release, fail(RequestTimeout, "", "cannot read the request: its body did not come within %v; send it faster", bodyTimeout)
+		return nil, release, fail(RequestTimeout, "", "cannot read the request: its body did not come within %v; send it faster", s.bodyTimeout)
 	case err != nil:
 		return nil, release, fail(InvalidBody, "", "cannot read the request: its body ended early: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	timeout time.Duration // of one write
 	buf     []byte
 	err     error // of writing; nothing is written after it
 
@@ -21,13 +22,13 @@ type events struct {
 }
 
 // newEvents begins a stream.
-func newEvents(w http.ResponseWriter) *events {
+func newEvents(w http.ResponseWriter, timeout time.Duration) *events {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no") // proxies that collect would hide the timing
 	w.WriteHeader(http.StatusOK)
-	return &events{w: w, control: http.NewResponseController(w)}
+	return &events{w: w, timeout: timeout, control: http.NewResponseController(w)}
 }
 
 // send adds a chunk.
@@ -51,12 +52,12 @@ func (e *events) record(chunk []byte, event emit.Event) {
 	e.sent++
 }
 
-// flush writes what was collected. A reader who takes nothing for writeTimeout has gone.
+// flush writes what was collected. A reader who takes nothing for that long has gone.
 func (e *events) flush() error {
 	if e.err != nil || len(e.buf) == 0 {
 		return e.err
 	}
-	_ = e.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = e.control.SetWriteDeadline(time.Now().Add(e.timeout))
 	if _, e.err = e.w.Write(e.buf); e.err == nil {
 		e.err = e.control.Flush()
 	}
