@@ -154,10 +154,11 @@ func (b block) set(codes *[group]byte) {
 		return
 	}
 	for run := range 4 {
-		c := codes[8*run : 8*run+8]
-		at := 4 * (run*b.lanes + b.lane)
-		out[at], out[at+1] = c[0]|c[2]<<4, c[4]|c[6]<<4
-		out[at+2], out[at+3] = c[1]|c[3]<<4, c[5]|c[7]<<4
+		// Each byte c(i) gets c(i+2) as its upper half; bytes 0, 4, 1, 5 are kept.
+		x := binary.LittleEndian.Uint64(codes[8*run:])
+		x |= x >> 12
+		binary.LittleEndian.PutUint32(out[4*(run*b.lanes+b.lane):],
+			uint32(x&0xff|x>>24&0xff00|x<<8&0xff0000|x>>16&0xff000000))
 	}
 }
 

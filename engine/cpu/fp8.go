@@ -10,8 +10,8 @@ import (
 )
 
 // widenFP8 writes the values of row i of an FP8 weight, a run of one scale
-// after another. widen does n values, a multiple of 16. The bits are those of
-// w.Row.
+// after another. widen does n values, a multiple of 32, or of 16
+// if the width of w is. The bits are those of w.Row.
 func widenFP8(w *ops.Weight, dst []float32, i int, widen func(dst *float32, src *byte, n int, scale float32)) {
 	src, run, first := w.RowData(i), len(dst), i
 	if w.Type == weights.FP8Block {

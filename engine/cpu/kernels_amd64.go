@@ -47,6 +47,21 @@ func learnAVX2(s, k, d, q *float32, rows, cols int, acc *float32)
 func topAVX2(x *float32, n int) float32
 
 //go:noescape
+func dotAVX512(x, y *float32, n int) float32
+
+//go:noescape
+func dot4AVX512(x, y *float32, stride, n int, out *[4]float32)
+
+//go:noescape
+func widenBF16AVX512(dst *float32, src *byte, n int)
+
+//go:noescape
+func widenF16AVX512(dst *float32, src *byte, n int)
+
+//go:noescape
+func widenE4M3AVX512(dst *float32, src *byte, n int, scale float32)
+
+//go:noescape
 func scoresAVX512(q, k *float32, dim int, scale float32, out *float32)
 
 //go:noescape
@@ -118,11 +133,26 @@ func dequantiseAVX2(w *ops.Weight, dst []float32, i int) {
 	}
 }
 
-// avx512 is avx2 with tiles of 16 lanes and attention in wider vectors, vnni
-// with its instruction for tiles.
+func dequantiseAVX512(w *ops.Weight, dst []float32, i int) {
+	n := len(dst)
+	switch {
+	case w.Type == weights.BF16 && n%16 == 0:
+		widenBF16AVX512(&dst[0], &w.RowData(i)[0], n)
+	case w.Type == weights.F16 && n%16 == 0:
+		widenF16AVX512(&dst[0], &w.RowData(i)[0], n)
+	case (w.Type == weights.FP8Row || w.Type == weights.FP8Block) && n%32 == 0:
+		widenFP8(w, dst, i, widenE4M3AVX512)
+	default:
+		dequantiseAVX2(w, dst, i)
+	}
+}
+
+// avx512 is avx2 with tiles of 16 lanes, dot products and attention in wider
+// vectors, vnni with its instruction for tiles.
 var avx512, vnni = func() (a, v kernels) {
 	a = avx2
 	a.name, a.tiles, a.lanes = "AVX-512", avx512Tiles, 16
+	a.dot, a.dot4, a.dequantise = dotAVX512, dot4AVX512, dequantiseAVX512
 	a.scores = func(q, k *float32, dim int, scale float32, out *float32) {
 		if dim%4 == 0 {
 			scoresAVX512(q, k, dim, scale, out)

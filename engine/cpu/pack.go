@@ -105,6 +105,9 @@ func packRow(p *part, i int) {
 
 func half(b []byte) float32 { return weights.Float16(binary.LittleEndian.Uint16(b)) }
 
+// lowHalves is the lower four bits of each of eight bytes.
+const lowHalves = 0x0f0f0f0f0f0f0f0f
+
 // packQ4 takes a block of Q4_0 (zero at code 8) or Q4_1.
 func packQ4(to block, src []byte, kind weights.Type, codes *[group]byte) {
 	scale := binary.LittleEndian.Uint16(src)
@@ -122,8 +125,10 @@ func packQ4(to block, src []byte, kind weights.Type, codes *[group]byte) {
 		to.setSingle(1, -8*half(src))
 		src = src[2:]
 	}
-	for k := range 16 {
-		codes[k], codes[k+16] = src[k]&15, src[k]>>4
+	for k := 0; k < 16; k += 8 {
+		x := binary.LittleEndian.Uint64(src[k:])
+		binary.LittleEndian.PutUint64(codes[k:], x&lowHalves)
+		binary.LittleEndian.PutUint64(codes[k+16:], x>>4&lowHalves)
 	}
 }
 
@@ -159,8 +164,9 @@ func packQ4K(to block, src []byte, k int, codes *[group]byte) {
 	to.setSingle(0, s*half(src))
 	to.setSingle(1, -m*half(src[2:]))
 	in, shift := src[16+j/2*32:], j%2*4
-	for c := range codes {
-		codes[c] = in[c] >> shift & 15
+	for c := 0; c < group; c += 8 {
+		x := binary.LittleEndian.Uint64(in[c:])
+		binary.LittleEndian.PutUint64(codes[c:], x>>shift&lowHalves)
 	}
 }
 

@@ -145,3 +145,20 @@ func BenchmarkTiles(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPack brings 1024 rows of 4096 columns into tiles.
+func BenchmarkPack(b *testing.B) {
+	r := rand.New(rand.NewPCG(27, 28))
+	for _, kind := range integerTypes {
+		w := quantisedWeight(r, kind, 1024, 4096)
+		b.Run(kind.String(), func(b *testing.B) {
+			backend := New(Options{Workers: 1})
+			b.SetBytes(int64(len(w.Data)))
+			for b.Loop() {
+				if _, err := backend.Matrix(w); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
