@@ -66,10 +66,10 @@ func compile(rules []*rule, root int32) (*Grammar, error) {
 	total := 0
 	for _, r := range rules {
 		if r.automaton == nil {
-			b := &body{rules: rules}
-			start, end := b.node(), b.node()
-			b.add(r.body, start, end)
-			d, err := b.determinise(start, end)
+			d, err := r.build(&body{rules: rules})
+			if err != nil {
+				d, err = r.build(&body{rules: rules, apart: true})
+			}
 			if err != nil {
 				if r.name != "" {
 					err = fmt.Errorf("%s: %w", r.name, err)
@@ -89,6 +89,12 @@ func compile(rules []*rule, root int32) (*Grammar, error) {
 		return nil, err
 	}
 	return assemble(rules, root), nil
+}
+
+func (r *rule) build(b *body) (*dfa, error) {
+	start, end := b.node(), b.node()
+	b.add(r.body, start, end)
+	return b.determinise(start, end)
 }
 
 // measure finds which rules call themselves and how large the others are with all they refer to.
@@ -140,7 +146,7 @@ func measure(rules []*rule) {
 			top := &stack[len(stack)-1]
 			if len(top.next) == 0 {
 				mark[top.rule] = closed
-				rules[top.rule].size = sizeOf(&body{rules: rules}, rules[top.rule].body)
+				rules[top.rule].size = sizeOf(&body{rules: rules, loop: 1}, rules[top.rule].body)
 				stack = stack[:len(stack)-1]
 				continue
 			}

@@ -61,9 +61,17 @@ func (n *nfa) utf8Equal(from, to, lo, hi int32) {
 	n.path(from, to, sets...)
 }
 
+// Ways to write a text as bytes.
+const (
+	asUTF8   = iota
+	asString // a JSON string that escapes what must be
+	asFree   // a JSON string that may escape anything
+)
+
 // escape adds the ways to write the code points lo to hi in a JSON string: as they are, by a short
-// escape, and as \u with four digits, or two of them for a surrogate pair.
-func (n *nfa) escape(from, to, lo, hi int32) {
+// escape, and as \u with four digits, or two of them for a surrogate pair. Unless free, \u is left
+// to what cannot be written as it is.
+func (n *nfa) escape(from, to, lo, hi int32, free bool) {
 	backslash := []span{{'\\', '\\'}}
 	for _, r := range [][2]int32{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, lastChar}} {
 		if a, b := max(lo, r[0]), min(hi, r[1]); a <= b {
@@ -75,6 +83,12 @@ func (n *nfa) escape(from, to, lo, hi int32) {
 		if c := int32(short[i+1]); lo <= c && c <= hi {
 			n.path(from, to, backslash, []span{{short[i], short[i]}})
 		}
+	}
+	if !free {
+		if lo < 0x20 {
+			n.unit(from, to, lo, min(hi, 0x1F))
+		}
+		return
 	}
 	for _, r := range [][2]int32{{0, 0xD7FF}, {0xE000, 0xFFFF}} {
 		if a, b := max(lo, r[0]), min(hi, r[1]); a <= b {
@@ -135,9 +149,10 @@ func (n *nfa) hex(from, to, lo, hi, shift int32) {
 	}
 }
 
-// encode turns an automaton over code points into one over bytes: UTF-8, or with quotes a whole
-// JSON string.
-func (d *dfa) encode(quotes bool) (*dfa, error) {
+// encode turns an automaton over code points into one over bytes: UTF-8, or a whole JSON string with
+// its quotes.
+func (d *dfa) encode(as int) (*dfa, error) {
+	quotes := as != asUTF8
 	if len(d.edges) == 0 {
 		return d, nil
 	}
@@ -149,7 +164,7 @@ func (d *dfa) encode(quotes bool) (*dfa, error) {
 	for s, es := range d.edges {
 		for _, e := range es {
 			if quotes {
-				n.escape(int32(s), e.to, e.lo, e.hi)
+				n.escape(int32(s), e.to, e.lo, e.hi, as == asFree)
 			} else {
 				n.utf8(int32(s), e.to, e.lo, e.hi)
 			}

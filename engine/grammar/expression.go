@@ -17,6 +17,7 @@ type body struct {
 	rules  []*rule // what references mean
 	loop   int     // enclosing repetitions
 	inline []int32 // rules being built in place of a reference
+	apart  bool    // no rule is built in place
 }
 
 // inlined tells whether a reference is replaced by the rule itself. In a repetition it is where
@@ -25,10 +26,10 @@ type body struct {
 func (b *body) inlined(r int32) bool {
 	rule := b.rules[r]
 	limit := 24
-	if b.loop > 0 {
+	if b.loop > 0 && len(b.edges) < 20_000 {
 		limit = 4000
 	}
-	return rule.body != nil && !rule.recursive && rule.size <= limit && len(b.inline) < 100
+	return !b.apart && rule.body != nil && !rule.recursive && rule.size > 0 && rule.size <= limit && len(b.inline) < 100
 }
 
 type (
@@ -210,7 +211,7 @@ func (r repeat) size(b *body) int {
 	return n * times
 }
 func (r reference) size(b *body) int {
-	if b.rules[r].size > 0 && b.inlined(int32(r)) {
+	if b.inlined(int32(r)) {
 		return b.rules[r].size + 2
 	}
 	return 2

@@ -29,7 +29,7 @@ var (
 
 // anyString is every JSON string: quotes, characters raw or escaped, surrogates in pairs.
 var anyString = sync.OnceValue(func() *dfa {
-	d, err := anything().encode(true)
+	d, err := anything().encode(asFree)
 	if err != nil {
 		panic("grammar: " + err.Error())
 	}

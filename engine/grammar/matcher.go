@@ -60,7 +60,12 @@ func (m *Matcher) fill() {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, p := range m.tops {
-		e := m.entry(t.clamp(place{state: p.state, need: p.need, room: p.room}))
+		at, below := t.clamp(place{state: p.state, need: p.need, room: p.room}), p.below
+		e := m.entry(at)
+		if below != bottom && len(e.exits) > manyExits {
+			f := m.stacks.frames[below]
+			e, below = m.join(joint{at, f.state}), f.below
+		}
 		if first && e.mask != nil {
 			copy(m.mask, e.mask)
 		} else {
@@ -70,12 +75,15 @@ func (m *Matcher) fill() {
 			m.or(e)
 		}
 		first = false
-		m.leave(e, p.below)
+		m.leave(e, below)
 	}
 	if first {
 		m.mask.Clear()
 	}
 }
+
+// manyExits is from where on an entry is kept together with what lies below it.
+const manyExits = 4
 
 func (m *Matcher) or(e *entry) {
 	if e.mask != nil {
@@ -103,7 +111,7 @@ func (m *Matcher) leave(e *entry, below int32) {
 
 func (m *Matcher) resume(f frame, node int32) {
 	for {
-		e := m.entry(m.t.returned(f.state, node))
+		e := m.entry(m.t.g.returned(f.state, node))
 		m.or(e)
 		m.leave(e, f.below)
 		if !e.ended || f.below == bottom {
@@ -113,12 +121,6 @@ func (m *Matcher) resume(f frame, node int32) {
 	}
 }
 
-// returned is the place of a rule that goes on after a call, with a part of the token read. Rules
-// that count call nothing, so that there are no counts.
-func (t *tables) returned(state, node int32) place {
-	return place{state: state, room: endless, node: node, fresh: true}
-}
-
 func (m *Matcher) entry(p place) *entry {
 	if e := m.t.entries[p]; e != nil {
 		return e
@@ -126,6 +128,15 @@ func (m *Matcher) entry(p place) *entry {
 	m.t.mu.RUnlock()
 	defer m.t.mu.RLock()
 	return m.t.make(p)
+}
+
+func (m *Matcher) join(j joint) *entry {
+	if e := m.t.joined[j]; e != nil {
+		return e
+	}
+	m.t.mu.RUnlock()
+	defer m.t.mu.RLock()
+	return m.t.join(j)
 }
 
 // Accept adds a token to the answer. An id that the mask does not allow is an error and changes

@@ -17,7 +17,7 @@ const maxPattern = 1 << 16
 func Regex(pattern string) (*Grammar, error) {
 	d, err := regex(pattern, false)
 	if err == nil {
-		d, err = d.encode(false)
+		d, err = d.encode(asUTF8)
 	}
 	var g *Grammar
 	if err == nil {

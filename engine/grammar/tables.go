@@ -19,7 +19,7 @@ func (g *Grammar) tablesFor(v *Vocabulary) *tables {
 	defer g.tables.Unlock()
 	t := g.tables.of[v]
 	if t == nil {
-		t = &tables{g: g, v: v, entries: map[place]*entry{}, scratch: sample.NewMask(v.size)}
+		t = &tables{g: g, v: v, entries: map[place]*entry{}, joined: map[joint]*entry{}, current: make([]int32, v.deep+1)}
 		t.reset()
 		if g.tables.of == nil {
 			g.tables.of = map[*Vocabulary]*tables{}
@@ -38,6 +38,7 @@ type tables struct {
 
 	mu      sync.RWMutex // entries are added under the lock and read under the read lock
 	entries map[place]*entry
+	joined  map[joint]*entry
 	bytes   int
 
 	stacks stacks
@@ -47,9 +48,16 @@ type tables struct {
 	key    []byte
 	tops   []top
 
-	current []int32 // set at each depth of a walk
-	scratch sample.Mask
+	// What a walk finds.
+	current []int32 // set at each depth
 	tokens  []int32
+	exits   []int32
+}
+
+// joint is a place with the state that the rule below it goes on at.
+type joint struct {
+	place place
+	back  int32
 }
 
 // set is a state of the automaton of tops.
@@ -137,20 +145,18 @@ func (t *tables) clamp(p place) place {
 	return p
 }
 
-// lookup returns the entry of a place, or nil if there is none yet. The read lock is held.
-func (t *tables) lookup(p place) *entry { return t.entries[p] }
-
 // make adds the entry of a place. The lock is not held.
 func (t *tables) make(p place) *entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.entry(p)
+}
+
+func (t *tables) entry(p place) *entry {
 	if e := t.entries[p]; e != nil {
 		return e
 	}
-	if t.bytes > maxEntries {
-		t.entries = map[place]*entry{}
-		t.bytes = 0
-	}
+	t.limit()
 	st := &t.g.states[p.state]
 	var e *entry
 	var common sharedPlace
@@ -160,7 +166,11 @@ func (t *tables) make(p place) *entry {
 		e = t.v.shared.get(common)
 	}
 	if e == nil {
-		e = t.walk(p)
+		if st.count >= 0 && p.state == t.g.counts[st.count].loop && p.node == 0 && !p.fresh {
+			e = t.profile(st).entry(t.v, p)
+		} else {
+			e = t.walk(p)
+		}
 		if st.print >= 0 {
 			t.v.shared.put(common, e)
 		}
@@ -170,48 +180,95 @@ func (t *tables) make(p place) *entry {
 	return e
 }
 
-// walk reads the trie below a node from a place on.
-func (t *tables) walk(p place) *entry {
+// limit drops the entries where they have become too large.
+func (t *tables) limit() {
+	if t.bytes > maxEntries {
+		clear(t.entries)
+		clear(t.joined)
+		t.bytes = 0
+	}
 	if len(t.sets) > maxSets {
 		t.reset()
 	}
-	s := &t.stacks
-	from := top{p.state, p.need, p.room, bottom}
-	var tops []top
-	e := &entry{}
-	if p.fresh {
-		s.work = append(s.work[:0], s.enter(p.state, bottom))
-		tops, e.ended = s.expand(t.tops[:0])
-		t.tops = tops
-	} else {
-		tops = []top{from}
-	}
-	begin := t.intern(tops, e.ended)
-	v := t.v
-	if begin == dead {
+}
+
+// join adds the entry of a place and of what the rule below makes of its exits. In a string nearly
+// every token with a quote in it leaves the rule: one by one they would cost more than all others.
+func (t *tables) join(j joint) *entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.joined[j]; e != nil {
 		return e
 	}
-	if len(t.current) < int(v.deep)+1 {
-		t.current = make([]int32, v.deep+1)
+	e := t.entry(j.place)
+	t.limit()
+	begin, ended := t.begin(t.g.returned(j.back, 0))
+	t.tokens, t.exits = t.tokens[:0], t.exits[:0]
+	for _, n := range e.exits {
+		if ended {
+			t.exits = append(t.exits, n)
+		}
+		if begin != dead {
+			t.scan(begin, n)
+		}
 	}
-	t.current[v.depth[p.node]] = begin
-	tokens := t.tokens[:0]
-	for n, end := p.node+1, v.after[p.node]; n < end; {
+	out := t.found(e)
+	t.joined[j] = out
+	t.bytes += out.bytes()
+	return out
+}
+
+// returned is the place of a rule that goes on after a call, with a part of the token read. Rules
+// that count call nothing, so that there are no counts.
+func (g *Grammar) returned(state, node int32) place {
+	return place{state: state, room: endless, node: node, fresh: true}
+}
+
+// begin returns the set at a place, and whether the rule can end there.
+func (t *tables) begin(p place) (id int32, ended bool) {
+	if !p.fresh {
+		return t.intern([]top{{p.state, p.need, p.room, bottom}}, false), false
+	}
+	t.stacks.work = append(t.stacks.work[:0], t.stacks.enter(p.state, bottom))
+	t.tops, ended = t.stacks.expand(t.tops[:0])
+	return t.intern(t.tops, ended), ended
+}
+
+// walk makes the entry of a place by reading the trie below its node.
+func (t *tables) walk(p place) *entry {
+	t.tokens, t.exits = t.tokens[:0], t.exits[:0]
+	begin, ended := t.begin(p)
+	if begin != dead {
+		t.scan(begin, p.node)
+	}
+	e := t.found(nil)
+	e.ended = ended
+	return e
+}
+
+// scan reads the trie below a node and adds the tokens and exits that it finds.
+func (t *tables) scan(begin, node int32) {
+	v := t.v
+	t.current[v.depth[node]] = begin
+	tokens, exits := t.tokens, t.exits
+	for n, end := node+1, v.after[node]; n < end; {
 		depth := v.depth[n]
 		id := t.follow(t.current[depth-1], v.label[n])
 		if id == dead {
 			n = v.after[n]
 			continue
 		}
-		for k := v.token[n]; k >= 0; k = v.same[k] {
+		if k := v.token[n]; k >= 0 {
 			tokens = append(tokens, k)
+		} else if k < -1 {
+			tokens = append(tokens, v.twins[-2-k]...)
 		}
 		if v.after[n] == n+1 {
 			n++
 			continue
 		}
 		if t.sets[id].ended {
-			e.exits = append(e.exits, n)
+			exits = append(exits, n)
 		}
 		if len(t.sets[id].tops) == 0 {
 			n = v.after[n]
@@ -220,15 +277,35 @@ func (t *tables) walk(p place) *entry {
 		t.current[depth] = id
 		n++
 	}
-	t.tokens = tokens
-	if len(tokens) > v.words {
-		e.mask = sample.NewMask(v.size)
-		for _, k := range tokens {
+	t.tokens, t.exits = tokens, exits
+}
+
+// found makes an entry of what was found, and of the tokens of another where there is one.
+func (t *tables) found(more *entry) *entry {
+	e := &entry{exits: slices.Clone(t.exits)}
+	many := len(t.tokens)
+	if more != nil {
+		many += len(more.tokens)
+	}
+	if more != nil && more.mask != nil {
+		e.mask = slices.Clone(more.mask)
+	} else if many > t.v.words {
+		e.mask = sample.NewMask(t.v.size)
+	}
+	if e.mask == nil {
+		e.tokens = slices.Clone(t.tokens)
+		if more != nil {
+			e.tokens = append(e.tokens, more.tokens...)
+		}
+		return e
+	}
+	for _, k := range t.tokens {
+		e.mask.Allow(k)
+	}
+	if more != nil {
+		for _, k := range more.tokens {
 			e.mask.Allow(k)
 		}
-	} else {
-		e.tokens = slices.Clone(tokens)
 	}
-	e.exits = slices.Clip(e.exits)
 	return e
 }

@@ -23,9 +23,9 @@ type Vocabulary struct {
 	label []byte
 	depth []uint16
 	after []int32 // the first node behind the subtree
-	token []int32 // the first token that ends here, -1 without
-	same  []int32 // by token: the next one with the same bytes, -1 without
-	deep  int32   // length of the longest token
+	token []int32 // the token that ends here, -1 without, -2-i for those of twins[i]
+	twins [][]int32
+	deep  int32 // length of the longest token
 
 	shared shared
 }
@@ -34,10 +34,9 @@ type Vocabulary struct {
 // for special and unused ones, which are never allowed; nor are empty tokens. end are the ids that
 // end an answer.
 func NewVocabulary(vocab int, token func(id int32) []byte, end []int32) *Vocabulary {
-	v := &Vocabulary{size: vocab, words: (vocab + 63) / 64, bytes: make([][]byte, vocab), same: make([]int32, vocab)}
+	v := &Vocabulary{size: vocab, words: (vocab + 63) / 64, bytes: make([][]byte, vocab)}
 	var order []int32
 	for id := range int32(vocab) {
-		v.same[id] = -1
 		if slices.Contains(end, id) {
 			continue
 		}
@@ -79,8 +78,15 @@ func NewVocabulary(vocab int, token func(id int32) []byte, end []int32) *Vocabul
 			v.token = append(v.token, -1)
 		}
 		n := path[len(path)-1]
-		v.same[id] = v.token[n]
-		v.token[n] = id
+		switch first := v.token[n]; {
+		case first == -1:
+			v.token[n] = id
+		case first >= 0: // several tokens of the same bytes
+			v.token[n] = int32(-2 - len(v.twins))
+			v.twins = append(v.twins, []int32{first, id})
+		default:
+			v.twins[-2-first] = append(v.twins[-2-first], id)
+		}
 		last = b
 	}
 	for _, n := range path {
@@ -108,8 +114,9 @@ type place struct {
 // JSON string costs one walk over the whole trie for each vocabulary, not for each schema.
 type shared struct {
 	sync.Mutex
-	entries map[sharedPlace]*entry
-	bytes   int
+	entries  map[sharedPlace]*entry
+	profiles map[[16]byte]*profile
+	bytes    int
 }
 
 type sharedPlace struct {
@@ -130,7 +137,7 @@ func (s *shared) put(p sharedPlace, e *entry) {
 	s.Lock()
 	defer s.Unlock()
 	if s.entries == nil || s.bytes > maxShared {
-		s.entries = map[sharedPlace]*entry{}
+		s.entries, s.profiles = map[sharedPlace]*entry{}, map[[16]byte]*profile{}
 		s.bytes = 0
 	}
 	s.entries[p] = e
