@@ -49,3 +49,11 @@ func (s *Shell) measureEngine() {
 		}
 	})
 }
+
+// engineCrashed tells of a crash on a page that shows nothing of the engine.
+func (s *Shell) engineCrashed(e console.EngineStatus) {
+	s.notice.Say(look.OnRed, "The engine ended by itself. "+e.Failure.Message, look.Button("Show engine", func() {
+		s.notice.Close()
+		s.Show(EnginePage)
+	}))
+}

@@ -136,6 +136,26 @@ func TestEngineThatCrashedSaysWhy(t *testing.T) {
 	}
 }
 
+func TestEngineThatCrashesOnAnotherPageIsTold(t *testing.T) {
+	f := newFake().withModel()
+	g := onEngine(t, f)
+	g.shell.Show(SuitesPage)
+	g.tick()
+	f.serving(console.EngineCrashed)
+	g.tick()
+	g.tick()
+	g.mustSay("The engine ended by itself. Port 8000 is taken by another program.")
+	g.press("Show engine")
+	if g.shell.Page() != EnginePage || g.says("ended by itself") {
+		t.Errorf("page %s", g.shell.Page())
+	}
+	g.shell.Show(SuitesPage)
+	g.tick()
+	if g.says("ended by itself") {
+		t.Error("one crash is told twice")
+	}
+}
+
 func TestEngineThatCannotBeStartedSaysWhy(t *testing.T) {
 	f := newFake().withModel()
 	f.engine.refused = errors.New("cannot start the engine: /models/x is not there any more; choose the model again")

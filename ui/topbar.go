@@ -21,7 +21,8 @@ type topBar struct {
 	edit     *look.PushButton
 	light    *look.Surface // of the engine
 	engine   *look.PushButton
-	running  bool // the engine's button stops it
+	running  bool   // the engine's button stops it
+	state    string // of the engine
 	lamp     *look.Lamp
 	filling  bool // the pickers are set by the program: no intent of the user
 	listed   string
@@ -67,6 +68,10 @@ func (b *topBar) show(s console.RunState) {
 
 // showEngine tells how the engine is.
 func (b *topBar) showEngine(s console.EngineStatus) {
+	if s.State == console.EngineCrashed && b.state != s.State && b.shell.current != EnginePage {
+		b.shell.engineCrashed(s)
+	}
+	b.state = s.State
 	if running := s.Running(); running != b.running {
 		b.running = running
 		b.shell.refreshCommands()

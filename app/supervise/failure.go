@@ -83,6 +83,9 @@ func (e end) explain() *Failure {
 		f.Advice = e.said.Advice
 	}
 	if f.Code == PortTaken {
+		if e.command.Port > 0 {
+			f.Message = fmt.Sprintf("Port %d is taken by another program.", e.command.Port)
+		}
 		f.NextPort = freePort(e.command.Host, e.command.Port)
 		if f.NextPort > 0 {
 			f.Advice = fmt.Sprintf("Use port %d, which is free, or end the program that has port %d.", f.NextPort, e.command.Port)

@@ -212,7 +212,7 @@ func figures(families map[string]*dto.MetricFamily, last Figures, h health, now 
 		return p / w
 	}
 	ms := func(v *float64) float64 {
-		if v == nil {
+		if v == nil || *v == 0 { // no step was made yet
 			return math.NaN()
 		}
 		return *v / 1e3

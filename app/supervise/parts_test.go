@@ -1,10 +1,15 @@
 package supervise
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"pgregory.net/rapid"
 )
 
@@ -100,6 +105,51 @@ func TestReachable(t *testing.T) {
 		if got := Reachable(in); got != want {
 			t.Errorf("%s is reached at %s, want %s", in, got, want)
 		}
+	}
+}
+
+// TestFigures: what has no value is not a number, and the rate is that of tokens as they are made.
+func TestFigures(t *testing.T) {
+	read := func(text string, last Figures, h health, at time.Time) Figures {
+		t.Helper()
+		parser := expfmt.NewTextParser(model.LegacyValidation)
+		families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return figures(families, last, h, at)
+	}
+	at := time.Unix(1000, 0)
+	text := func(ended, rows int, more string) string {
+		return fmt.Sprintf("velogb10_generation_tokens_total %d\nvelogb10_scheduler_rows_total{kind=\"prefill\"} 9000\nvelogb10_scheduler_rows_total{kind=\"decode\"} %d\n"+
+			"velogb10_kv_pages 400\nvelogb10_kv_pages_used 100\n%s", ended, rows, more)
+	}
+	first := read(text(0, 10, ""), Figures{}, health{}, at)
+	if !math.IsNaN(first.Rate) || !math.IsNaN(first.StepP50) || !math.IsNaN(first.Running) || !math.IsNaN(first.Cached) || first.KV != 0.25 || first.Tokens != 0 {
+		t.Errorf("the first reading is %+v", first)
+	}
+	var h health
+	if err := json.Unmarshal([]byte(`{"telemetry":{"step_ms_p50":0,"step_ms_p90":8}}`), &h); err != nil {
+		t.Fatal(err)
+	}
+	second := read(text(0, 60, ""), first, h, at.Add(2*time.Second))
+	if second.Rate != 25 || !math.IsNaN(second.StepP50) || second.StepP90 != 0.008 {
+		t.Errorf("the second reading is %+v", second)
+	}
+	// With drafts a row is not a token.
+	drafts := "velogb10_spec_draft_tokens_total 50\nvelogb10_spec_accepted_tokens_total 40\n"
+	third := read(text(0, 60, drafts), Figures{}, health{}, at)
+	fourth := read(text(30, 70, drafts), third, health{}, at.Add(time.Second))
+	if fourth.Rate != 30 || fourth.Acceptance != 0.8 {
+		t.Errorf("with drafts: %+v", fourth)
+	}
+	// A counter that fell is that of another engine.
+	if f := read(text(0, 5, ""), second, health{}, at.Add(3*time.Second)); !math.IsNaN(f.Rate) {
+		t.Errorf("a rate of %g after a counter fell", f.Rate)
+	}
+	empty := read("", second, health{}, at.Add(3*time.Second))
+	if !math.IsNaN(empty.Rate) || !math.IsNaN(empty.KV) {
+		t.Errorf("of nothing: %+v", empty)
 	}
 }
 

@@ -133,7 +133,7 @@ func play(scene string) int {
 		_ = syscall.Kill(os.Getpid(), syscall.Signal(n))
 		time.Sleep(time.Hour)
 	case "port":
-		a.say(map[string]any{"state": "failed", "code": "port_taken", "message": "Port " + arg + " is taken.", "advice": "Free it."})
+		a.say(map[string]any{"state": "failed", "code": "port_taken", "message": "cannot listen: address already in use", "advice": "Free it."})
 		return 2
 	case "failed0": // says that it failed, and leaves with 0
 		a.say(map[string]any{"state": "failed", "code": "driver_lost", "message": "The GPU is gone.", "advice": ""})

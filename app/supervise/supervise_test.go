@@ -159,7 +159,7 @@ func TestFailuresAreExplained(t *testing.T) {
 		{"kill:7", BadModel, "", "became shorter", "another model", false},
 		{"kill:11", Panic, "", "by a fault", "copy the log", false},
 		{"failed0", DriverLost, "exit code 0", "The GPU is gone.", "the driver starts anew", false},
-		{fmt.Sprintf("port:%d", port), PortTaken, "exit code 2", fmt.Sprintf("Port %d is taken.", port), "which is free", false},
+		{fmt.Sprintf("port:%d", port), PortTaken, "exit code 2", fmt.Sprintf("Port %d is taken by another program.", port), "which is free", false},
 	} {
 		t.Run(c.scene+c.code, func(t *testing.T) {
 			s := supervised(t, Options{Kills: func() uint64 {

@@ -145,6 +145,14 @@ type played struct {
 	from            time.Time
 }
 
+// noEngine is an engine that never runs.
+type noEngine struct{ console.Engine }
+
+func (noEngine) Status() console.EngineStatus {
+	return console.EngineStatus{State: console.EngineStopped}
+}
+func (noEngine) Command(console.EngineConfig) string { return "" }
+
 // newPlayed records a minute of a run: workers that decode at about 40 tokens/s each, in turns of
 // 256 tokens.
 func newPlayed(workers int, scene string) *played {
@@ -213,6 +221,7 @@ func (p *played) Recent() []string                     { return nil }
 func (p *played) Changes(func(string)) func()          { return func() {} }
 func (p *played) Close() error                         { return nil }
 func (p *played) Sessions() ([]console.Session, error) { return nil, nil }
+func (p *played) Engine() console.Engine               { return noEngine{} }
 func (p *played) Models(context.Context, string) ([]string, error) {
 	return []string{"model"}, nil
 }

@@ -163,7 +163,7 @@ func (split) MinSize(o []fyne.CanvasObject) fyne.Size {
 }
 
 func (split) Layout(o []fyne.CanvasObject, size fyne.Size) {
-	low := fyne.Max(size.Height*logShare, logLeast)
+	low := float32(int(fyne.Max(size.Height*logShare, logLeast))) // whole units: the line is one pixel
 	o[0].Move(fyne.Position{})
 	o[0].Resize(fyne.NewSize(size.Width, size.Height-low-1))
 	o[1].Move(fyne.NewPos(0, size.Height-low-1))

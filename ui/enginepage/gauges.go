@@ -76,7 +76,7 @@ type failurePanel struct {
 func (f *failurePanel) build(g *Page) {
 	f.page = g
 	f.message, f.advice = look.NewParagraph("").AtMost(4), look.NewParagraph("").In(look.Muted).AtMost(3)
-	f.lines = look.NewParagraph("").Sized(look.Small).Mono().In(look.Muted).AtMost(failureLines)
+	f.lines = look.NewParagraph("").Sized(look.Small).Mono().In(look.Muted).AtMost(2 * failureLines)
 	f.port = look.MainButton("Use port", func() { g.usePort(f.next) })
 	again := look.Button("Start again", g.Start)
 	details := look.Button("Copy details", f.copy)
@@ -85,8 +85,8 @@ func (f *failurePanel) build(g *Page) {
 	f.view.Hide()
 }
 
-// failureLines is how many lines of the log stand beside a failure; all of them are in the log.
-const failureLines = 6
+// failureLines is how many lines stand beside a failure; all of them are in the log.
+const failureLines = 4
 
 func (f *failurePanel) show(s console.EngineStatus) bool {
 	on := s.State == console.EngineCrashed
@@ -95,8 +95,8 @@ func (f *failurePanel) show(s console.EngineStatus) bool {
 		if n := len(lines) - failureLines; n > 0 && !strings.HasPrefix(lines[0], "panic:") && !strings.HasPrefix(lines[0], "fatal error:") {
 			lines = lines[n:]
 		}
-		f.message.Set(s.Failure.Message)
-		f.advice.Set(s.Failure.Advice)
+		f.message.Set(sentence(s.Failure.Message))
+		f.advice.Set(sentence(s.Failure.Advice))
 		f.lines.Set(strings.Join(lines[:min(len(lines), failureLines)], "\n"))
 		showIf(f.lines, len(lines) > 0)
 		f.next = s.Failure.NextPort
