@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"velo/bench/measure"
-	"velo/bench/otlp/decode"
 )
 
 // role is what a metric says about an engine.
@@ -106,6 +105,7 @@ type engine struct {
 	model   string
 	roles   map[role][]*series
 	got     time.Duration
+	hidden  bool
 	history map[string][]Sample
 }
 
@@ -135,7 +135,7 @@ func (t *Table) engine(now time.Duration, s *series) {
 	if !slices.Contains(e.roles[r], s) {
 		e.roles[r] = append(e.roles[r], s)
 	}
-	e.got = now
+	e.got, e.hidden = now, false
 }
 
 // Gauge is one figure of an engine, with its history of the last ten minutes, a point a second.
@@ -177,6 +177,9 @@ type Engine struct {
 func (t *Table) Engines(now time.Duration) []Engine {
 	out := make([]Engine, 0, len(t.engines))
 	for _, e := range t.engines {
+		if e.hidden {
+			continue
+		}
 		x := Engine{Service: e.service, Title: e.title, Model: e.model, Age: max(0, now-e.got)}
 		for _, g := range e.gauges() {
 			g.Points = slices.Clone(e.history[g.Name])
@@ -194,6 +197,9 @@ const mostHistory = 600
 // Sweep notes the engines' gauges. It is to be called once a second.
 func (t *Table) Sweep(now time.Duration) {
 	for _, e := range t.engines {
+		if e.hidden {
+			continue
+		}
 		for _, g := range e.gauges() {
 			if !g.Value.Ok() {
 				continue
@@ -233,7 +239,7 @@ func value(s *series) float64 { return s.value }
 
 // rateOf is the rate of a counter; NaN until there are two points.
 func rateOf(s *series) float64 {
-	if len(s.points) == 0 && s.kind == decode.Sum || !s.seen {
+	if !s.rated {
 		return math.NaN()
 	}
 	return s.rate

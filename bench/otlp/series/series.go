@@ -68,6 +68,7 @@ type series struct {
 	temp     decode.Temporality
 	rising   bool // a monotonic sum
 
+	hidden bool     // by Clear, until the next point
 	points []Sample // a ring from next on once it is full
 	next   int
 
@@ -78,6 +79,7 @@ type series struct {
 	value    float64 // cumulative value, gauge, or level
 	total    float64 // increase since the series was first seen
 	rate     float64 // per second; of observations for histograms
+	rated    bool    // there was enough for a rate
 	interval distribution
 	whole    distribution // cumulative: the latest point; delta: the sum of all
 	resets   int
@@ -91,16 +93,19 @@ func NewTable(o Options) *Table {
 	if o.Points <= 0 {
 		o.Points = 300
 	}
-	t := &Table{options: o}
-	t.Clear()
-	return t
+	return &Table{options: o, series: map[string]*series{}, engines: map[string]*engine{}}
 }
 
-// Clear forgets all series. Rates need two points, so they come back with the second one.
+// Clear empties the histories and hides every series and engine until its next point. What rates are
+// computed from stays, so that they go on without a gap.
 func (t *Table) Clear() {
-	t.series = map[string]*series{}
-	t.order = nil
-	t.engines = map[string]*engine{}
+	for _, s := range t.order {
+		s.points, s.next, s.hidden = nil, 0, true
+	}
+	for _, e := range t.engines {
+		clear(e.history)
+		e.hidden = true
+	}
 }
 
 // Counts are what was taken.
@@ -136,6 +141,7 @@ func (t *Table) point(received time.Duration, service string, p *decode.Point) {
 		t.counts.Stale++
 		return
 	}
+	s.hidden = false
 	before := s.resets
 	if s.take(received, p) {
 		s.push(Sample{received, s.plotted()}, t.options.Points)
@@ -270,7 +276,7 @@ func (s *series) sum(p *decode.Point, first, restarted bool, since float64) bool
 	if over <= 0 {
 		return false
 	}
-	s.rate = increase / over
+	s.rate, s.rated = increase/over, true
 	return true
 }
 
@@ -302,7 +308,7 @@ func (s *series) observations(p *decode.Point, first, restarted bool, since floa
 	}
 	s.total += float64(s.interval.count)
 	if over > 0 {
-		s.rate = float64(s.interval.count) / over
+		s.rate, s.rated = float64(s.interval.count)/over, true
 	}
 	return s.interval.count > 0
 }
@@ -366,6 +372,9 @@ func (t *Table) Lines(q Query, now time.Duration) (lines []Line, matches int) {
 	q.Limit = min(q.Limit, 2000)
 	var found []*series
 	for _, s := range t.order {
+		if s.hidden {
+			continue
+		}
 		if q.Filter == "" || strings.Contains(s.service, q.Filter) || strings.Contains(s.name, q.Filter) || strings.Contains(s.labels, q.Filter) {
 			found = append(found, s)
 		}
@@ -394,7 +403,7 @@ func (s *series) line(now time.Duration, points bool) Line {
 		l.Plotted, l.Value, l.Total = "level", measure.Num(s.value), measure.Missing
 	case s.kind == decode.Sum:
 		l.Plotted = "rate per second"
-		if len(s.points) > 0 {
+		if s.rated {
 			l.Value = measure.Num(s.rate)
 		}
 	default:

@@ -116,6 +116,9 @@ type Stream struct {
 	failed string
 	ended  int64
 
+	hidden bool // by Clear, until the next record
+	shown  int  // chunks that a Clear took out of the view
+
 	folded *measure.Request // nil while the chunks are there
 	tail   string
 	held   int // tapes that still need the chunks
@@ -247,7 +250,7 @@ func (s *Stream) end(n int) string {
 	if s.folded != nil {
 		return lastBytes(s.tail, n)
 	}
-	return endOf(s.chunks, s.text, n)
+	return endOf(s.chunks[min(s.shown, len(s.chunks)):], s.text, n)
 }
 
 func endOf(chunks []chunk, text []byte, n int) string {

@@ -68,32 +68,36 @@ type Table struct {
 	full    *list.List // streams with chunks, quietest first
 	folded  *list.List // streams without, quietest first
 	bytes   int64
+	visible int // streams that are not hidden
 	serial  uint64
 	counts  Counts
 	status  map[string]Status // by service
 	started func(*Stream)
+	opened  func(*Stream, time.Duration)
 	meter   meter
 }
 
 // NewTable returns an empty table.
 func NewTable(o Options) *Table {
-	t := &Table{options: o.complete()}
-	t.Clear()
-	return t
+	return &Table{options: o.complete(), streams: map[Key]*Stream{}, full: list.New(), folded: list.New(), status: map[string]Status{}}
 }
 
 // OnStart is called for each stream_start with a time of the emitter's.
 func (t *Table) OnStart(f func(*Stream)) { t.started = f }
 
-// Clear empties the table; counts and statuses stay. A stream that runs appears again with its next
-// record.
+// OnFirst is called with the time from a stream's start to its first chunk, both on the emitter's clock.
+func (t *Table) OnFirst(f func(s *Stream, ttft time.Duration)) { t.opened = f }
+
+// Clear empties the view and nothing else: streams stay what they are for tapes, and one that runs
+// appears again with its next record, with its numbers and the text from then on.
 func (t *Table) Clear() {
-	t.streams = map[Key]*Stream{}
-	t.full, t.folded = list.New(), list.New()
-	t.bytes = 0
-	if t.status == nil {
-		t.status = map[string]Status{}
+	for _, l := range []*list.List{t.full, t.folded} {
+		for e := l.Front(); e != nil; e = e.Next() {
+			s := e.Value.(*Stream)
+			s.hidden, s.shown, s.tail = true, len(s.chunks), ""
+		}
 	}
+	t.visible = 0
 }
 
 // Configure changes the bounds; they take effect with the next record or Sweep.
@@ -102,8 +106,11 @@ func (t *Table) Configure(o Options) { t.options = o.complete() }
 // Counts are what was taken and let go.
 func (t *Table) Counts() Counts { return t.counts }
 
-// Len is the number of streams, and Bytes what they hold.
+// Len is the number of streams that are kept, and Visible of those that a Clear did not hide.
 func (t *Table) Len() int { return len(t.streams) }
+
+// Visible is the number of streams of a view without a filter.
+func (t *Table) Visible() int { return t.visible }
 
 // Bytes is the memory that the streams hold, as far as it is theirs.
 func (t *Table) Bytes() int64 { return t.bytes }
@@ -218,6 +225,7 @@ func (t *Table) find(key Key, event string, received time.Duration) *Stream {
 	s = &Stream{key: key, serial: t.serial, start: unset, first: unset, latest: unset, ended: unset, gotFirst: received, got: received}
 	t.streams[key] = s
 	s.place = t.full.PushBack(s)
+	t.visible++
 	t.bytes += s.bytes()
 	if event != "stream_start" {
 		t.counts.Orphans++
@@ -261,6 +269,10 @@ func (t *Table) describe(s *Stream, o *decode.Origin, l *decode.Log, d *delta) {
 
 // take applies a record to its stream.
 func (t *Table) take(s *Stream, event string, at int64, received time.Duration, index int32, d *delta) {
+	if s.hidden {
+		s.hidden = false
+		t.visible++
+	}
 	before := s.bytes()
 	s.version++
 	s.got = max(s.got, received)
@@ -302,6 +314,9 @@ func (t *Table) take(s *Stream, event string, at int64, received time.Duration, 
 		s.usage = d.usage
 	}
 	t.chunks(s, at, index, d)
+	if t.opened != nil && s.started && s.start != unset && s.clock == EmitterClock && (chunks == 0 || event == "stream_start") && len(s.chunks) > 0 && s.chunks[0].at != unset {
+		t.opened(s, time.Duration(s.chunks[0].at-s.start))
+	}
 	t.counts.Duplicates += uint64(s.duplicates - duplicates)
 	t.counts.Reordered += uint64(s.reordered - reordered)
 	t.counts.Cut += uint64(s.cut - cut)
@@ -352,6 +367,9 @@ func (t *Table) evict() {
 	delete(t.streams, s.key)
 	t.bytes -= s.bytes()
 	s.place = nil
+	if !s.hidden {
+		t.visible--
+	}
 	t.counts.Evicted++
 	if s.folded == nil && s.held > 0 {
 		return // a recording still has it
@@ -438,3 +456,6 @@ func (s *Stream) follow() {
 		s.live.Append(x.End)
 	}
 }
+
+// Options are the bounds in force.
+func (t *Table) Options() Options { return t.options }

@@ -110,6 +110,9 @@ func (t *Table) View(q Query, now time.Duration, c *Cache) *View {
 	q.Limit = min(q.Limit, 500)
 	skip := q.Offset
 	walk := func(e *Stream) bool {
+		if e.hidden { // and so is all that was quiet for longer
+			return false
+		}
 		if q.Filter != "" && !strings.Contains(e.key.Service+" "+e.key.Conversation+" "+e.key.Generation+" "+e.model, q.Filter) {
 			return true
 		}
@@ -128,15 +131,16 @@ func (t *Table) View(q Query, now time.Duration, c *Cache) *View {
 	for e := t.full.Back(); e != nil && more; e = e.Prev() {
 		more = walk(e.Value.(*Stream))
 	}
+	more = q.Filter != "" || len(v.Streams) < q.Limit
 	for e := t.folded.Back(); e != nil && more; e = e.Prev() {
 		more = walk(e.Value.(*Stream))
 	}
 	if q.Filter == "" {
-		v.Matches = len(t.streams)
+		v.Matches = t.visible
 	}
 	for _, k := range q.Panels[:min(len(q.Panels), MostPanels)] {
 		s := t.streams[k]
-		if s == nil {
+		if s == nil || s.hidden {
 			continue
 		}
 		v.Panels = append(v.Panels, Panel{Summary: s.summary(now), Text: s.end(t.options.Tail)})
