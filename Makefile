@@ -35,9 +35,10 @@ run: build
 
 test: build
 	@./scripts/setup test
+	@./scripts/clients/install build/clients
 	go vet $(PACKAGES)
-	go test -race $(REST)
-	VELO_BINARY=$(CURDIR)/build/velo go test -race -p 1 $(TIMED)
+	VELO_SMOLLM2=$(CURDIR)/build/clients/smollm2.gguf go test -race $(REST)
+	VELO_BINARY=$(CURDIR)/build/velo VELO_CLIENTS=$(CURDIR)/build/clients go test -race -p 1 $(TIMED)
 	./scripts/e2e build/velo
 
 e2e: build
