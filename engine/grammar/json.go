@@ -42,9 +42,6 @@ func anything() *dfa { return &dfa{edges: [][]edge{{{0, lastChar, 0}}}, final: [
 // countedString is every JSON string of min to max characters; max below 0 is without end.
 func countedString(min, max int) *rule {
 	d := anyString()
-	if min == 0 && max < 0 {
-		return &rule{automaton: d}
-	}
 	c := &counter{opening: 0, loop: d.next(0, '"'), min: int32(min), max: endless}
 	c.final = d.next(c.loop, '"')
 	if max >= 0 {
@@ -85,7 +82,7 @@ func jsonRules() []*rule {
 		}},
 		objectRule: {name: "object", body: list(literal("{"), sequence{call(stringRule), colon, call(valueRule)}, literal("}"))},
 		arrayRule:  {name: "array", body: list(literal("["), call(valueRule), literal("]"))},
-		stringRule: {name: "string", automaton: anyString()},
+		stringRule: countedString(0, -1),
 		numberRule: {name: "number", body: anyNumber},
 	}
 }

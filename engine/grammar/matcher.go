@@ -60,11 +60,10 @@ func (m *Matcher) fill() {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, p := range m.tops {
-		at, below := t.clamp(place{state: p.state, need: p.need, room: p.room}), p.below
-		e := m.entry(at)
-		if below != bottom && len(e.exits) > manyExits {
+		e, below := m.entry(t.clamp(place{state: p.state, need: p.need, room: p.room})), p.below
+		for below != bottom && len(e.exits) > manyExits {
 			f := m.stacks.frames[below]
-			e, below = m.join(joint{at, f.state}), f.below
+			e, below = m.join(joint{e, f.state}), f.below
 		}
 		if first && e.mask != nil {
 			copy(m.mask, e.mask)

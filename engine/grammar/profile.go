@@ -18,28 +18,28 @@ type profile struct {
 // counted is a token or a node and the rounds up to it.
 type counted struct{ id, rounds int32 }
 
-// profile returns the profile of the automaton that a state belongs to. The lock is held.
-func (t *tables) profile(st *state) *profile {
-	print := t.g.prints[st.print]
-	s := &t.v.shared
+// profile returns the profile of a counted automaton of a grammar.
+func (s *shared) profile(g *Grammar, v *Vocabulary, count int) *profile {
 	s.Lock()
 	defer s.Unlock()
-	if p := s.profiles[print]; p != nil {
-		return p
+	c := &g.counts[count]
+	print := g.prints[g.states[c.loop].print]
+	p := s.profiles[print]
+	if p == nil {
+		if s.profiles == nil {
+			s.profiles = map[[16]byte]*profile{}
+		}
+		p = g.profile(v, c)
+		s.profiles[print] = p
 	}
-	if s.profiles == nil {
-		s.profiles = map[[16]byte]*profile{}
-	}
-	p := t.g.profile(t.v, &t.g.counts[st.count])
-	s.profiles[print] = p
 	return p
 }
 
 func (g *Grammar) profile(v *Vocabulary, c *counter) *profile {
 	p := &profile{all: sample.NewMask(v.size)}
-	type at struct{ state, rounds int32 }
-	current := make([]at, v.deep+1)
-	current[0] = at{c.loop, 0}
+	type reached struct{ state, rounds int32 }
+	current := make([]reached, v.deep+1)
+	current[0].state = c.loop
 	// A dense table of the automaton, which numbers its states from opening on.
 	next := map[int32]*[256]int32{}
 	row := func(state int32) *[256]int32 {
@@ -60,46 +60,47 @@ func (g *Grammar) profile(v *Vocabulary, c *counter) *profile {
 	}
 	loop := row(c.loop)
 	var one [1]int32
-	for n, end := int32(1), v.after[0]; n < end; {
-		depth := v.depth[n]
-		from := current[depth-1]
+	inside := make([][]counted, v.deep+1) // by rounds
+	for n, end := int32(1), v.nodes[0].after; n < end; {
+		at := &v.nodes[n]
+		from := current[at.depth-1]
 		table := loop
 		if from.state != c.loop {
 			table = row(from.state)
 		}
-		to := at{table[v.label[n]], from.rounds}
+		to := reached{table[at.label], from.rounds}
 		if to.state < 0 {
-			n = v.after[n]
+			n = at.after
 			continue
 		}
 		var tokens []int32
-		if k := v.token[n]; k >= 0 {
-			one[0] = k
+		if at.token >= 0 {
+			one[0] = at.token
 			tokens = one[:]
-		} else if k < -1 {
-			tokens = v.twins[-2-k]
+		} else if at.token < -1 {
+			tokens = v.twins[-2-at.token]
 		}
 		if to.state == c.final {
 			for _, k := range tokens {
 				p.closing = append(p.closing, counted{k, to.rounds})
 			}
-			if v.after[n] > n+1 {
+			if at.after > n+1 {
 				p.exits = append(p.exits, counted{n, to.rounds})
 			}
-			n = v.after[n]
+			n = at.after
 			continue
 		}
 		if from.state == c.loop { // rounds count from their first byte on
 			to.rounds++
 		}
 		for _, k := range tokens {
-			p.inside = append(p.inside, counted{k, to.rounds})
+			inside[to.rounds] = append(inside[to.rounds], counted{k, to.rounds})
 			p.all.Allow(k)
 		}
-		current[depth] = to
+		current[at.depth] = to
 		n++
 	}
-	slices.SortStableFunc(p.inside, func(a, b counted) int { return int(a.rounds - b.rounds) })
+	p.inside = slices.Concat(inside...)
 	return p
 }
 

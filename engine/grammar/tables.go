@@ -49,14 +49,14 @@ type tables struct {
 	tops   []top
 
 	// What a walk finds.
-	current []int32 // set at each depth
+	current []int32 // packed set at each depth
 	tokens  []int32
 	exits   []int32
 }
 
-// joint is a place with the state that the rule below it goes on at.
+// joint is an entry with the state that the rule below it goes on at.
 type joint struct {
-	place place
+	above *entry
 	back  int32
 }
 
@@ -84,7 +84,25 @@ func (t *tables) reset() {
 	t.ids = map[string]int32{}
 }
 
-// intern returns the number of a set, dead for one from which nothing leads on.
+// packed is the number of a set with what a walk must know of it, so that a walk reads one place
+// of memory a node.
+func (t *tables) packed(id int32) int32 {
+	n := id << 2
+	if t.sets[id].ended {
+		n |= mayEnd
+	}
+	if len(t.sets[id].tops) > 0 {
+		n |= goesOn
+	}
+	return n
+}
+
+const (
+	mayEnd = 1
+	goesOn = 2
+)
+
+// intern returns the packed number of a set, dead for one from which nothing leads on.
 func (t *tables) intern(tops []top, ended bool) int32 {
 	if len(tops) == 0 && !ended {
 		return dead
@@ -111,7 +129,7 @@ func (t *tables) intern(tops []top, ended bool) int32 {
 		t.key = append(t.key, 1)
 	}
 	if id, ok := t.ids[string(t.key)]; ok {
-		return id
+		return t.packed(id)
 	}
 	id := int32(len(t.sets))
 	t.ids[string(t.key)] = id
@@ -119,20 +137,15 @@ func (t *tables) intern(tops []top, ended bool) int32 {
 	for range t.g.classes {
 		t.rows = append(t.rows, unknown)
 	}
-	return id
+	return t.packed(id)
 }
 
-// follow is the transition of the automaton of tops.
-func (t *tables) follow(id int32, b byte) int32 {
-	class := t.g.class[b]
-	at := int(id)*t.g.classes + int(class)
-	next := t.rows[at]
-	if next == unknown {
-		tops, ended := t.stacks.step(t.tops[:0], t.sets[id].tops, b)
-		t.tops = tops
-		next = t.intern(tops, ended)
-		t.rows[at] = next
-	}
+// step is the transition of the automaton of tops that is not in its rows yet.
+func (t *tables) step(id int32, b byte) int32 {
+	tops, ended := t.stacks.step(t.tops[:0], t.sets[id].tops, b)
+	t.tops = tops
+	next := t.intern(tops, ended)
+	t.rows[int(id)*t.g.classes+int(t.g.class[b])] = next
 	return next
 }
 
@@ -167,7 +180,7 @@ func (t *tables) entry(p place) *entry {
 	}
 	if e == nil {
 		if st.count >= 0 && p.state == t.g.counts[st.count].loop && p.node == 0 && !p.fresh {
-			e = t.profile(st).entry(t.v, p)
+			e = t.v.shared.profile(t.g, t.v, int(st.count)).entry(t.v, p)
 		} else {
 			e = t.walk(p)
 		}
@@ -192,7 +205,7 @@ func (t *tables) limit() {
 	}
 }
 
-// join adds the entry of a place and of what the rule below makes of its exits. In a string nearly
+// join adds the entry of another and of what the rule below makes of its exits. In a string nearly
 // every token with a quote in it leaves the rule: one by one they would cost more than all others.
 func (t *tables) join(j joint) *entry {
 	t.mu.Lock()
@@ -200,7 +213,7 @@ func (t *tables) join(j joint) *entry {
 	if e := t.joined[j]; e != nil {
 		return e
 	}
-	e := t.entry(j.place)
+	e := j.above
 	t.limit()
 	begin, ended := t.begin(t.g.returned(j.back, 0))
 	t.tokens, t.exits = t.tokens[:0], t.exits[:0]
@@ -247,34 +260,34 @@ func (t *tables) walk(p place) *entry {
 }
 
 // scan reads the trie below a node and adds the tokens and exits that it finds.
-func (t *tables) scan(begin, node int32) {
+func (t *tables) scan(begin, from int32) {
 	v := t.v
-	t.current[v.depth[node]] = begin
-	tokens, exits := t.tokens, t.exits
-	for n, end := node+1, v.after[node]; n < end; {
-		depth := v.depth[n]
-		id := t.follow(t.current[depth-1], v.label[n])
-		if id == dead {
-			n = v.after[n]
+	t.current[v.nodes[from].depth] = begin
+	tokens, exits, current, class, classes := t.tokens, t.exits, t.current, &t.g.class, int32(t.g.classes)
+	for n, end := from+1, v.nodes[from].after; n < end; {
+		at := &v.nodes[n]
+		id := current[at.depth-1] >> 2
+		next := t.rows[id*classes+int32(class[at.label])]
+		if next == unknown {
+			next = t.step(id, at.label)
+		}
+		if next == dead {
+			n = at.after
 			continue
 		}
-		if k := v.token[n]; k >= 0 {
-			tokens = append(tokens, k)
-		} else if k < -1 {
-			tokens = append(tokens, v.twins[-2-k]...)
+		if at.token >= 0 {
+			tokens = append(tokens, at.token)
+		} else if at.token < -1 {
+			tokens = append(tokens, v.twins[-2-at.token]...)
 		}
-		if v.after[n] == n+1 {
-			n++
-			continue
-		}
-		if t.sets[id].ended {
+		if next&mayEnd != 0 && at.after > n+1 {
 			exits = append(exits, n)
 		}
-		if len(t.sets[id].tops) == 0 {
-			n = v.after[n]
+		if next&goesOn == 0 {
+			n = at.after
 			continue
 		}
-		t.current[depth] = id
+		current[at.depth] = next
 		n++
 	}
 	t.tokens, t.exits = tokens, exits

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -13,6 +14,9 @@ import (
 func (c *schemas) string(s *spec) (int32, error) {
 	if s.maxLength >= 0 && s.maxLength < s.minLength {
 		return c.automaton("no string", asString, func() (*dfa, error) { return &dfa{}, nil })
+	}
+	if len(s.patterns) == 0 && len(s.formats) == 1 && s.minLength == 0 && s.maxLength < 0 {
+		return c.format(s.formats[0])
 	}
 	if len(s.patterns)+len(s.formats) > 0 {
 		return c.automaton(s.textKey(), asString, func() (*dfa, error) { return c.text(s) })
@@ -27,6 +31,32 @@ func (c *schemas) string(s *spec) (int32, error) {
 		c.rules = append(c.rules, countedString(s.minLength, s.maxLength))
 		c.ids[key] = id
 	}
+	return id, nil
+}
+
+// formatStrings keeps the JSON strings of formats: the larger ones take milliseconds.
+var formatStrings sync.Map
+
+func (c *schemas) format(f sourced) (int32, error) {
+	key := "format " + f.text
+	id, ok := c.ids[key]
+	if ok {
+		return id, nil
+	}
+	d, ok := formatStrings.Load(f.text)
+	if !ok {
+		text, err := formatAutomaton(f.text)
+		if err == nil {
+			text, err = text.encode(asString)
+		}
+		if err != nil {
+			return 0, f.from.fail("format", "%v", err)
+		}
+		d, _ = formatStrings.LoadOrStore(f.text, text)
+	}
+	id = int32(len(c.rules))
+	c.rules = append(c.rules, &rule{automaton: d.(*dfa)})
+	c.ids[key] = id
 	return id, nil
 }
 

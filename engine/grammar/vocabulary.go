@@ -19,15 +19,19 @@ type Vocabulary struct {
 	bytes [][]byte
 	end   []int32
 
-	// The nodes of the trie in depth-first order; node 0 is the root.
-	label []byte
-	depth []uint16
-	after []int32 // the first node behind the subtree
-	token []int32 // the token that ends here, -1 without, -2-i for those of twins[i]
+	nodes []node // of the trie in depth-first order; node 0 is the root
 	twins [][]int32
 	deep  int32 // length of the longest token
 
 	shared shared
+}
+
+// node is a node of the trie.
+type node struct {
+	after int32 // the first node behind the subtree
+	token int32 // the token that ends here, -1 without, -2-i for those of twins[i]
+	depth uint16
+	label byte
 }
 
 // NewVocabulary builds the trie of the ids 0 to vocab-1. token returns the bytes of an id, and nil
@@ -57,7 +61,7 @@ func NewVocabulary(vocab int, token func(id int32) []byte, end []int32) *Vocabul
 		}
 		return int(a - b)
 	})
-	v.label, v.depth, v.after, v.token = []byte{0}, []uint16{0}, []int32{0}, []int32{-1}
+	v.nodes = append(v.nodes, node{token: -1})
 	path := []int32{0} // nodes of the token before
 	var last []byte
 	for _, id := range order {
@@ -67,22 +71,19 @@ func NewVocabulary(vocab int, token func(id int32) []byte, end []int32) *Vocabul
 			common++
 		}
 		for _, n := range path[common+1:] {
-			v.after[n] = int32(len(v.label))
+			v.nodes[n].after = int32(len(v.nodes))
 		}
 		path = path[:common+1]
 		for i := common; i < len(b); i++ {
-			path = append(path, int32(len(v.label)))
-			v.label = append(v.label, b[i])
-			v.depth = append(v.depth, uint16(i+1))
-			v.after = append(v.after, 0)
-			v.token = append(v.token, -1)
+			path = append(path, int32(len(v.nodes)))
+			v.nodes = append(v.nodes, node{token: -1, depth: uint16(i + 1), label: b[i]})
 		}
-		n := path[len(path)-1]
-		switch first := v.token[n]; {
+		n := &v.nodes[path[len(path)-1]]
+		switch first := n.token; {
 		case first == -1:
-			v.token[n] = id
+			n.token = id
 		case first >= 0: // several tokens of the same bytes
-			v.token[n] = int32(-2 - len(v.twins))
+			n.token = int32(-2 - len(v.twins))
 			v.twins = append(v.twins, []int32{first, id})
 		default:
 			v.twins[-2-first] = append(v.twins[-2-first], id)
@@ -90,9 +91,18 @@ func NewVocabulary(vocab int, token func(id int32) []byte, end []int32) *Vocabul
 		last = b
 	}
 	for _, n := range path {
-		v.after[n] = int32(len(v.label))
+		v.nodes[n].after = int32(len(v.nodes))
 	}
+	v.warm()
 	return v
+}
+
+// warm makes what the strings of any JSON need, before the first request.
+func (v *Vocabulary) warm() {
+	g := JSON()
+	for i := range g.counts {
+		v.shared.profile(g, v, i)
+	}
 }
 
 // entry is what may follow in one place of a rule, as far as that rule decides it.
