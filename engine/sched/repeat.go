@@ -10,9 +10,13 @@ type repeats struct {
 	n      int
 }
 
-// newRepeats looks for at least times repeats within window tokens.
+// longestPeriod bounds what a token costs.
+const longestPeriod = 100
+
+// newRepeats looks for at least times repeats, of up to longestPeriod tokens,
+// within window tokens.
 func newRepeats(window, times int) *repeats {
-	longest := max(window/times, 1)
+	longest := min(max(window/times, 1), longestPeriod)
 	return &repeats{window: window, recent: make([]int32, longest), run: make([]int, longest)}
 }
 
