@@ -37,7 +37,7 @@ type jsonBatch struct {
 }
 
 func newJSONBatch(o Options) *jsonBatch {
-	text := func(s string) string { return string(appendJSON(nil, s)) }
+	text := func(s string) string { return string(appendJSON(nil, valid(s))) }
 	return &jsonBatch{
 		head: `{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"` + serviceName +
 			`"}}]},"scopeLogs":[{"scope":{"name":"` + scopeName + `","version":` + text(o.Version) + `},"logRecords":[`,
@@ -59,15 +59,15 @@ func (b *jsonBatch) add(r *Record) {
 	w = append(w, `","observedTimeUnixNano":"`...)
 	w = strconv.AppendInt(w, nanos, 10)
 	w = append(w, `","body":{"stringValue":`...)
-	w = appendJSON(w, r.Body)
+	w = appendJSON(w, validBytes(r.Body))
 	w = append(w, b.attributes...)
-	w = appendJSON(w, r.Request)
+	w = appendJSON(w, valid(r.Request))
 	w = append(w, `}},{"key":"token.index","value":{"intValue":"`...)
 	w = strconv.AppendInt(w, int64(r.Index), 10)
 	w = append(w, `"}},{"key":"event","value":{"stringValue":"`...)
 	w = append(w, r.Event.String()...)
 	w = append(w, `"}},{"key":"generation.id","value":{"stringValue":`...)
-	w = appendJSON(w, r.Generation)
+	w = appendJSON(w, valid(r.Generation))
 	b.buffer = append(w, `}}]}`...)
 }
 
@@ -80,28 +80,26 @@ func (b *jsonBatch) body() []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendJSON writes s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD.
+// plain are the bytes that stand for themselves in a JSON string, those of
+// characters beyond ASCII among them.
+var plain = func() (is [256]bool) {
+	for c := range is {
+		is[c] = c >= ' ' && c != '"' && c != '\\'
+	}
+	return is
+}()
+
+// appendJSON writes s, which is UTF-8, as a JSON string.
 func appendJSON[T string | []byte](w []byte, s T) []byte {
 	w = append(w, '"')
 	from := 0
-	for i := 0; i < len(s); {
+	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
-			// At most four bytes: a conversion that does not allocate.
-			r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
-			if r == utf8.RuneError && n == 1 {
-				w = append(append(w, s[from:i]...), "\ufffd"...)
-				from = i + 1
-			}
-			i += n
+		if plain[c] {
 			continue
 		}
 		w = append(w, s[from:i]...)
+		from = i + 1
 		switch c {
 		case '"', '\\':
 			w = append(w, '\\', c)
@@ -114,8 +112,6 @@ func appendJSON[T string | []byte](w []byte, s T) []byte {
 		default:
 			w = append(w, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		}
-		i++
-		from = i
 	}
 	return append(append(w, s[from:]...), '"')
 }
@@ -201,7 +197,7 @@ func appendBytes[T string | []byte](w []byte, n protowire.Number, s T) []byte {
 	return append(w, s...)
 }
 
-// valid is s with U+FFFD for what is not UTF-8, which protobuf refuses.
+// valid is s with U+FFFD for what is not UTF-8, which OTLP refuses.
 func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 func validBytes(b []byte) []byte {
