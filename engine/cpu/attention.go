@@ -106,7 +106,8 @@ func segmentOf(b *ops.Batch, row int) *ops.Segment {
 	return &b.Segments[lo]
 }
 
-// attend is the task of one query head of one row a piece.
+// attend is the task of some rows and some query heads that share a key head.
+// Pages pass by all of them before the next, so that a page is fetched once.
 type attend struct {
 	b      *Backend
 	dst, q view
@@ -114,37 +115,110 @@ type attend struct {
 	layer  int
 	window int
 	scale  float32
+	rows   int // a piece
+	heads  int // a piece, a divisor of the query heads of a key head
 }
+
+// attendRows is how many rows share a page in long batches.
+const attendRows = 4
 
 // Attend appends k and v to layer and sets dst to the attention of q.
 func (b *Backend) Attend(dst, q, k, v ops.Tensor, c ops.Cache, layer, window int, scale float32) {
 	b.store = store{b.batch, of(k), of(v), c.(*cache), layer}
 	rows := len(b.batch.Tokens)
 	b.workers.run(&b.store, rows)
-	b.attend = attend{b, of(dst), of(q), c.(*cache), layer, window, scale}
-	b.workers.run(&b.attend, rows*q.Heads)
+	t := &b.attend
+	*t = attend{b, of(dst), of(q), c.(*cache), layer, window, scale, 1, 1}
+	if rows >= 2*attendRows*b.workers.n { // enough for all workers
+		t.rows, t.heads = attendRows, q.Heads/t.cache.shape.KVHeads
+	}
+	b.workers.run(t, (rows+t.rows-1)/t.rows*(q.Heads/t.heads))
 }
 
 func (t *attend) do(piece, worker int) {
-	row, head := piece/t.q.heads, piece%t.q.heads
-	s := segmentOf(t.b.batch, row)
+	pieces := t.q.heads / t.heads
+	row, head := piece/pieces*t.rows, piece%pieces*t.heads
+	for last := min(row+t.rows, len(t.b.batch.Tokens)); row < last; {
+		s := segmentOf(t.b.batch, row)
+		rows := min(last, s.Row+s.Rows) - row
+		t.some(s, row, rows, head, &t.b.scratch[worker])
+		row += rows
+	}
+}
+
+// span is the pages from first to last−1 that a row of a segment sees, and
+// which of their positions: low to high−1, counted from the first page.
+func (t *attend) span(s *ops.Segment, row int) (first, last, low, high int) {
 	end := s.Past + row - s.Row + 1
 	start := 0
 	if t.window > 0 {
 		start = max(0, end-t.window)
 	}
-	first := start / ops.PageTokens // sums are in order of pages from the first seen
-	pages := (end+ops.PageTokens-1)/ops.PageTokens - first
-	k, c := t.b.k, &t.b.scratch[worker]
-	c.scores = grow(c.scores, pages*ops.PageTokens)
-	scores := c.scores
+	first, last = start/ops.PageTokens, (end+ops.PageTokens-1)/ops.PageTokens
+	return first, last, start - first*ops.PageTokens, end - first*ops.PageTokens
+}
+
+// some computes rows rows of a segment and t.heads heads. Sums are in order of
+// pages from the first that a row sees, whatever others see.
+func (t *attend) some(s *ops.Segment, row, rows, head int, c *scratch) {
+	k, dim := t.b.k, t.q.dim
 	kv := head / (t.q.heads / t.cache.shape.KVHeads)
-	q := t.q.head(row, head)
-	for i := range pages {
-		keys := t.cache.keys(s.Pages[first+i], t.layer, kv)
-		k.scores(&q[0], &keys[0], len(q), t.scale, &scores[i*ops.PageTokens])
+	begin, _, _, _ := t.span(s, row)
+	_, end, _, _ := t.span(s, row+rows-1)
+	width := (end - begin) * ops.PageTokens
+	c.scores = grow(c.scores, rows*t.heads*width)
+	c.sums = grow(c.sums, rows*t.heads)
+	c.head = grow(c.head, rows*t.heads*dim)
+	clear(c.head)
+	for page := begin; page < end; page++ {
+		keys := t.cache.keys(s.Pages[page], t.layer, kv)
+		for r := range rows {
+			if first, last, _, _ := t.span(s, row+r); page < first || page >= last {
+				continue
+			}
+			for h := range t.heads {
+				at := (r*t.heads+h)*width + (page-begin)*ops.PageTokens
+				k.scores(&t.q.head(row+r, head+h)[0], &keys[0], dim, t.scale, &c.scores[at])
+			}
+		}
 	}
-	low, high := start-first*ops.PageTokens, end-first*ops.PageTokens
+	for r := range rows {
+		for h := range t.heads {
+			j := r*t.heads + h
+			first, last, low, high := t.span(s, row+r)
+			at := j*width + (first-begin)*ops.PageTokens
+			c.sums[j] = t.softmax(c.scores[at:at+(last-first)*ops.PageTokens], low, high)
+		}
+	}
+	for page := begin; page < end; page++ {
+		values := t.cache.keys(s.Pages[page], t.layer, kv)[ops.PageTokens*dim:]
+		for r := range rows {
+			first, last, _, high := t.span(s, row+r)
+			if page < first || page >= last {
+				continue
+			}
+			n := min(ops.PageTokens, high-(page-first)*ops.PageTokens)
+			for h := range t.heads {
+				j := r*t.heads + h
+				k.values(&c.scores[j*width+(page-begin)*ops.PageTokens], &values[0], dim, n, &c.head[j*dim])
+			}
+		}
+	}
+	for r := range rows {
+		for h := range t.heads {
+			j := r*t.heads + h
+			out := t.dst.head(row+r, head+h)
+			inverse := 1 / c.sums[j]
+			for d, x := range c.head[j*dim : (j+1)*dim] {
+				out[d] = x * inverse
+			}
+		}
+	}
+}
+
+// softmax turns scores into weights, 0 outside low … high−1, and returns their
+// sum, which they are yet to be divided by.
+func (t *attend) softmax(scores []float32, low, high int) float32 {
 	minusInf := float32(math.Inf(-1))
 	for i := range low {
 		scores[i] = minusInf
@@ -152,17 +226,5 @@ func (t *attend) do(piece, worker int) {
 	for i := high; i < len(scores); i++ {
 		scores[i] = minusInf
 	}
-	sum := k.softmax(&scores[0], len(scores), k.top(&scores[0], len(scores)))
-	dim := len(q)
-	c.head = grow(c.head, dim)
-	clear(c.head)
-	for i := range pages {
-		values := t.cache.keys(s.Pages[first+i], t.layer, kv)[ops.PageTokens*dim:]
-		k.values(&scores[i*ops.PageTokens], &values[0], dim, min(ops.PageTokens, high-i*ops.PageTokens), &c.head[0])
-	}
-	out := t.dst.head(row, head)
-	inverse := 1 / sum
-	for d, x := range c.head {
-		out[d] = x * inverse
-	}
+	return t.b.k.softmax(&scores[0], len(scores), t.b.k.top(&scores[0], len(scores)))
 }

@@ -5,8 +5,7 @@
 // to float32 as weights.Tensor.Row defines it. The default keeps weights of
 // four to eight bits as integers, rounds activations to int16 in groups of 32
 // and multiplies integers, which is several times faster. (Activations of
-// int8, as others have them, change what a small model answers; on AVX2 16
-// bits cost one instruction in seven.) Weights in floating point are exact in
+// int8, as others have them, change what a small model answers.) Weights in floating point are exact in
 // both.
 //
 // The order in which the terms of a sum are added depends on its length alone:
@@ -61,8 +60,9 @@ type scratch struct {
 	out    [4]float32
 	tile   [4 * maxLanes]float32
 	rows   []float32 // dequantised rows of a matrix
-	scores []float32 // of one query
-	head   []float32 // a query or an accumulator
+	scores []float32 // of some queries
+	sums   []float32 // of their weights
+	head   []float32 // queries or accumulators
 	_      [64]byte
 }
 

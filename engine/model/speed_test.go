@@ -50,6 +50,18 @@ func BenchmarkShape(b *testing.B) {
 	}
 	s, step := sequence(b, m), m.NewStep()
 	timed := func(b *testing.B, past int, tokens []int32) {
+		if err := s.Truncate(0); err != nil {
+			b.Fatal(err)
+		}
+		if past > 0 {
+			step.Reset()
+			if err := step.Add(s, text(2, past), 0); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := m.Run(step); err != nil {
+				b.Fatal(err)
+			}
+		}
 		for b.Loop() {
 			if err := s.Truncate(past); err != nil {
 				b.Fatal(err)
