@@ -155,6 +155,7 @@ func (r *Receiver) poll(ctx context.Context, client *http.Client, w Poll) (int, 
 	r.counters.polls.Add(1)
 	return n, nil
 }
+
 // takePage takes a metrics page of a host.
 func (r *Receiver) takePage(received time.Duration, host string, page []byte) (int, error) {
 	h := r.hub
