@@ -44,6 +44,8 @@ type Kernels struct {
 	split  [2]*Kernel // to bfloat16, to halves
 	read   *Kernel
 	fill   *Kernel
+
+	dependent bool // linear kernels may be launched before the one ahead has ended
 }
 
 // variant is one of the kernels of a linear layer.
@@ -59,12 +61,16 @@ func (v variant) String() string {
 }
 
 // shapes are the pairs of row tiles a warp and stages that are compiled.
-var shapes = [...]struct{ tiles, stages int }{{1, 4}, {1, 6}, {2, 3}, {2, 4}}
+var shapes = [...]struct{ tiles, stages int }{{1, 3}, {1, 4}, {2, 3}}
 
 // Kernels compiles and loads the portable kernels.
 func (d *Device) Kernels() (*Kernels, error) {
 	k := &Kernels{device: d, linear: map[variant]*Kernel{}}
-	linear, err := d.Load("linear", kernels.Linear)
+	name, ptx := "linear", kernels.Linear
+	if d.facts.Major >= 9 {
+		name, ptx, k.dependent = "linear90", kernels.Linear90, true
+	}
+	linear, err := d.Load(name, ptx)
 	if err != nil {
 		return nil, err
 	}
@@ -293,12 +299,13 @@ type Product struct {
 // Linear computes a product.
 func (k *Kernels) Linear(p *Product) error { return k.product(p, plan(p.M, p.N)) }
 
-// choice is how a product is divided. Warps are the parts that a row is summed
+// choice is how a product is divided. Splits are the parts that a row is summed
 // in, so they follow from the matrix alone; the rest has no influence on the
 // result.
 type choice struct {
 	variant
-	warps int // a block
+	splits  int // warps that share the columns
+	abreast int // row groups that a block works on at once, each with its own warps
 }
 
 // plan chooses for a product of n rows.
@@ -310,37 +317,46 @@ func plan(m *Matrix, n int) choice {
 	if n <= 4 {
 		v.width = 4
 	}
-	return choice{v, splits(m)}
+	return choice{v, splits(m), 1}
 }
 
 // splits is how many warps share the columns of a matrix.
 func splits(m *Matrix) int { return max(1, min(8, m.units/2)) }
 
-// shared is the dynamic shared memory of a block.
+// warps is how many a block has.
+func (c choice) warps() int { return c.splits * c.abreast }
+
+// shared is the dynamic shared memory of a block: units on their way and sums.
 func (c choice) shared() int {
-	return c.warps * c.tiles * (c.stages*formats[c.format].bytes + 16*4*(c.columns()+1))
+	columns, buffers := 2*c.width, 2
+	switch c.width {
+	case 4:
+		columns = 8
+	case 16:
+		buffers = 1
+	}
+	return c.warps() * c.tiles * (c.stages*formats[c.format].bytes + buffers*16*4*(columns+1))
 }
 
-// columns is how many columns the tensor cores work on.
-func (c choice) columns() int { return map[int]int{4: 8, 8: 16, 16: 32}[c.width] }
-
+// product launches a product as c says.
 func (k *Kernels) product(p *Product, c choice) error {
 	m := p.M
-	groups := (m.out + 16*c.tiles - 1) / (16 * c.tiles)
-	shared := c.shared()
+	rows := 16 * c.tiles * c.abreast
+	blocks := (m.out + rows - 1) / rows
+	shared, threads := c.shared(), 32*c.warps()
 	kernel := k.linear[c.variant]
-	perSM := kernel.resident(32*c.warps, shared)
 	a := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at).Pointer(p.X.values.at)
 	if p.X.half {
 		a.Pointer(p.X.scales.at)
 	} else {
 		a.Pointer(0)
 	}
-	a.Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(p.N).Int(p.X.stride).Int(p.Pitch)
+	a.Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(p.N).Int(p.X.stride).Int(p.Pitch).Int(c.splits)
 	if p.Add {
 		a.Int(1)
 	} else {
 		a.Int(0)
 	}
-	return kernel.Launch(Grid{X: min(groups, k.device.facts.SMs*perSM), Block: 32 * c.warps, Shared: shared}, a)
+	return kernel.Launch(Grid{X: min(blocks, k.device.facts.SMs*kernel.resident(threads, shared)), Block: threads,
+		Shared: shared, Dependent: k.dependent}, a)
 }

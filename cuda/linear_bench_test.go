@@ -174,10 +174,12 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 		if all {
 			choices = nil
 			for _, s := range shapes {
-				for _, w := range []int{4, 8, 16} {
-					c.tiles, c.stages, c.warps = s.tiles, s.stages, w
-					if c.shared() <= portableShared {
-						choices = append(choices, c)
+				for _, splits := range []int{2, 4, 8, 16} {
+					for _, abreast := range []int{1, 2, 4, 8} {
+						c.tiles, c.stages, c.splits, c.abreast = s.tiles, s.stages, splits, abreast
+						if c.shared() <= portableShared && c.warps() >= 4 && c.warps() <= 16 {
+							choices = append(choices, c)
+						}
 					}
 				}
 			}
@@ -189,8 +191,8 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 			took := median(b, d, g).Seconds() / float64(n)
 			g.Close()
 			bytes := float64(copies[0].Bytes())
-			fmt.Printf("%-25s %-6s %8.1f MB  n %-2d  r%d s%d w%-2d  %8.2f µs  %5.1f%%\n", name, format, bytes/1e6, batch,
-				c.tiles, c.stages, c.warps, took*1e6, 100*bytes/took/bandwidth)
+			fmt.Printf("%-25s %-6s %8.1f MB  n %-2d  r%d s%d %2d × %d  %8.2f µs  %5.1f%%\n", name, format, bytes/1e6, batch,
+				c.tiles, c.stages, c.splits, c.abreast, took*1e6, 100*bytes/took/bandwidth)
 		}
 	}
 	if err := d.Wait(); err != nil {

@@ -81,8 +81,8 @@ func TestPTXIsPortable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !regexp.MustCompile(`(?m)^\.target sm_80$`).Match(ptx) {
-			t.Errorf("%s is not for sm_80", file)
+		if !regexp.MustCompile(`(?m)^\.target sm_[89]0$`).Match(ptx) {
+			t.Errorf("%s is neither for sm_80 nor for sm_90", file)
 		}
 		if _, err := os.Stat(strings.TrimSuffix(file, ".ptx") + ".cu"); err != nil {
 			t.Errorf("%s has no source: %v", file, err)
