@@ -31,6 +31,9 @@ const (
 	nibblesHalf
 	// nibblesSingle is nibblesHalf with both in single precision.
 	nibblesSingle
+	// nibblesByte is nibblesHalf with a byte of each; eight blocks have a second
+	// header before the first of them, the halves that the bytes are multiplied by.
+	nibblesByte
 	// bytesHalf: value = scale·code; a half a lane.
 	bytesHalf
 	// bytesSingle: value = scale·code + minimum, both in single precision.
@@ -47,12 +50,14 @@ const (
 // group is how many neighbouring activations share a scale.
 const group = 32
 
-// layouts are the size of each form's header and codes in bytes a lane and block.
-var layouts = [forms]struct{ header, codes int }{
-	nibblesHalf: {4, 16}, nibblesSingle: {8, 16}, bytesHalf: {2, 32}, bytesSingle: {8, 32}, bytesTwo: {8, 32}, fourTwo: {8, 16},
+// layouts are the size of each form's header and codes in bytes a lane and
+// block, and of the second header in bytes a lane and eight blocks.
+var layouts = [forms]struct{ header, codes, second int }{
+	nibblesHalf: {4, 16, 0}, nibblesSingle: {8, 16, 0}, nibblesByte: {2, 16, 4},
+	bytesHalf: {2, 32, 0}, bytesSingle: {8, 32, 0}, bytesTwo: {8, 32, 0}, fourTwo: {8, 16, 0},
 }
 
-func (f form) nibbles() bool { return f == nibblesHalf || f == nibblesSingle || f == fourTwo }
+func (f form) nibbles() bool { return layouts[f].codes == 16 }
 
 // formOf is the form that a weight is brought into.
 func formOf(w *ops.Weight) form {
@@ -68,7 +73,7 @@ func formOf(w *ops.Weight) form {
 	case weights.Q4_1:
 		return nibblesHalf
 	case weights.Q4_K:
-		return nibblesSingle
+		return nibblesByte
 	case weights.Q8_0:
 		return bytesHalf
 	case weights.Q5_K:
@@ -95,9 +100,9 @@ func eightTimesHalf(data []byte) bool {
 // Bytes is the memory that a matrix made of w takes besides w.Data and
 // w.Scale, which are not read any more once it is packed: with c = ⌈rows/lanes⌉
 // · lanes · cols values, lanes 8 (16 with AVX-512), c·5/8 for Q4_0 and Q4_1,
-// c·3/4 for Q4_K and NVFP4, c·17/16 for Q8_0, c·5/4 for Q5_K and Q6_K. It is
-// 0 for all other types and with Options.Exact: those weights are used where
-// they lie.
+// c·37/64 for Q4_K, c·3/4 for NVFP4, c·17/16 for Q8_0, c·5/4 for Q5_K and
+// Q6_K. It is 0 for all other types and with Options.Exact: those weights are
+// used where they lie.
 func (b *Backend) Bytes(w *ops.Weight) int64 {
 	if b.exact {
 		return 0
@@ -112,33 +117,44 @@ func (b *Backend) Bytes(w *ops.Weight) int64 {
 
 func (f form) blockBytes(lanes int) int { return lanes * (layouts[f].header + layouts[f].codes) }
 
-func (f form) tileBytes(lanes, cols int) int { return cols / group * f.blockBytes(lanes) }
+// offset is where block k of a tile starts.
+func (f form) offset(lanes, k int) int {
+	return k*f.blockBytes(lanes) + (k/8+1)*lanes*layouts[f].second
+}
+
+// tileBytes is the size of a tile; with a second header there are whole eights
+// of blocks.
+func (f form) tileBytes(lanes, cols int) int {
+	return cols/group*f.blockBytes(lanes) + cols/(8*group)*lanes*layouts[f].second
+}
 
 // block is a lane's share of a block of a tile.
 type block struct {
 	form        form
 	lanes, lane int
 	data        []byte
+	second      []byte // the second header
 }
 
-func (b block) header(i int) []byte {
-	if b.form == nibblesHalf || b.form == bytesHalf {
-		return b.data[2*(i*b.lanes+b.lane):]
-	}
-	return b.data[4*(i*b.lanes+b.lane):]
-}
+// entry is entry i of a header with entries of size bytes.
+func (b block) entry(header []byte, i, size int) []byte { return header[size*(i*b.lanes+b.lane):] }
 
-func (b block) setHalf(i int, v uint16) { binary.LittleEndian.PutUint16(b.header(i), v) }
+func (b block) setHalf(i int, v uint16) { binary.LittleEndian.PutUint16(b.entry(b.data, i, 2), v) }
 func (b block) setSingle(i int, v float32) {
-	binary.LittleEndian.PutUint32(b.header(i), math.Float32bits(v))
+	binary.LittleEndian.PutUint32(b.entry(b.data, i, 4), math.Float32bits(v))
 }
+func (b block) setByte(i int, v byte)     { b.entry(b.data, i, 1)[0] = v }
+func (b block) setSecond(i int, v uint16) { binary.LittleEndian.PutUint16(b.entry(b.second, i, 2), v) }
 
-// scale is entry i of the header.
+// scale is entry i of the header, multiplied by that of the second.
 func (b block) scale(i int) float32 {
-	if b.form == nibblesHalf || b.form == bytesHalf {
-		return half(b.header(i))
+	switch b.form {
+	case nibblesHalf, bytesHalf:
+		return half(b.entry(b.data, i, 2))
+	case nibblesByte:
+		return half(b.entry(b.second, i, 2)) * float32(b.entry(b.data, i, 1)[0])
 	}
-	return math.Float32frombits(binary.LittleEndian.Uint32(b.header(i)))
+	return single(b.entry(b.data, i, 4))
 }
 
 func (b block) codes() []byte { return b.data[b.lanes*layouts[b.form].header:] }
@@ -179,7 +195,7 @@ func (b block) values(dst []float32) {
 	for k := range dst {
 		code := float32(b.code(k))
 		switch b.form {
-		case nibblesHalf, nibblesSingle, bytesSingle:
+		case nibblesHalf, nibblesSingle, nibblesByte, bytesSingle:
 			dst[k] = float32(b.scale(0)*code) + b.scale(1)
 		case bytesHalf:
 			dst[k] = b.scale(0) * code

@@ -74,8 +74,12 @@ func (t packTiles) do(tile, _ int) {
 
 // block is the share of row i in block k of its tile.
 func (p *part) block(i, k, cols int) block {
-	at := i/p.lanes*p.form.tileBytes(p.lanes, cols) + k*p.form.blockBytes(p.lanes)
-	return block{p.form, p.lanes, i % p.lanes, p.codes[at:]}
+	tile := p.codes[i/p.lanes*p.form.tileBytes(p.lanes, cols):]
+	to := block{form: p.form, lanes: p.lanes, lane: i % p.lanes, data: tile[p.form.offset(p.lanes, k):]}
+	if n := p.lanes * layouts[p.form].second; n > 0 {
+		to.second = tile[p.form.offset(p.lanes, k&^7)-n:]
+	}
+	return to
 }
 
 func packRow(p *part, i int) {
@@ -150,19 +154,23 @@ func halfBits(v float32) uint16 {
 }
 
 // scaleK unpacks the 6-bit scale and minimum of group j of a Q4_K or Q5_K block.
-func scaleK(packed []byte, j int) (scale, minimum float32) {
+func scaleK(packed []byte, j int) (scale, minimum byte) {
 	if j < 4 {
-		return float32(packed[j] & 63), float32(packed[j+4] & 63)
+		return packed[j] & 63, packed[j+4] & 63
 	}
-	return float32(packed[j+4]&15 | packed[j-4]>>6<<4), float32(packed[j+4]>>4 | packed[j]>>6<<4)
+	return packed[j+4]&15 | packed[j-4]>>6<<4, packed[j+4]>>4 | packed[j]>>6<<4
 }
 
 func packQ4K(to block, src []byte, k int, codes *[group]byte) {
 	src = src[k/8*144:]
 	j := k % 8
 	s, m := scaleK(src[4:16], j)
-	to.setSingle(0, s*half(src))
-	to.setSingle(1, -m*half(src[2:]))
+	to.setByte(0, s)
+	to.setByte(1, m)
+	if j == 0 {
+		to.setSecond(0, binary.LittleEndian.Uint16(src))
+		to.setSecond(1, binary.LittleEndian.Uint16(src[2:])^0x8000) // minima are subtracted
+	}
 	in, shift := src[16+j/2*32:], j%2*4
 	for c := 0; c < group; c += 8 {
 		x := binary.LittleEndian.Uint64(in[c:])
@@ -174,8 +182,8 @@ func packQ5K(to block, src []byte, k int, codes *[group]byte) {
 	src = src[k/8*176:]
 	j := k % 8
 	s, m := scaleK(src[4:16], j)
-	to.setSingle(0, s*half(src))
-	to.setSingle(1, -m*half(src[2:]))
+	to.setSingle(0, float32(s)*half(src))
+	to.setSingle(1, -float32(m)*half(src[2:]))
 	high, in, shift := src[16:48], src[48+j/2*32:], j%2*4
 	for c := range codes {
 		codes[c] = in[c]>>shift&15 | high[c]>>j&1<<4

@@ -47,37 +47,43 @@ var portableTiles = func() (t [forms]tileKernel) {
 
 func portableTile(f form, tile *byte, a *int16, as, sums *float32, blocks int, out *float32) {
 	const lanes = portableLanes
-	size, header := f.blockBytes(lanes), lanes*layouts[f].header
-	data, x := unsafe.Slice(tile, blocks*size), unsafe.Slice(a, blocks*group)
+	size, header, before := f.blockBytes(lanes), lanes*layouts[f].header, lanes*layouts[f].second
+	data, x := unsafe.Slice(tile, f.tileBytes(lanes, blocks*group)), unsafe.Slice(a, blocks*group)
 	scales, totals := unsafe.Slice(as, blocks), unsafe.Slice(sums, blocks)
 	acc := unsafe.Slice(out, lanes)
 	clear(acc)
 	for b := range blocks {
-		head, codes, x := data[b*size:][:header], data[b*size+header:(b+1)*size], x[b*group:(b+1)*group]
-		var first, second [lanes]int32 // of each half
+		at := f.offset(lanes, b)
+		head, codes, x := data[at:at+header], data[at+header:at+size], x[b*group:(b+1)*group]
+		second := data[f.offset(lanes, b&^7)-before:]
+		var low, high [lanes]int32 // of each half
 		switch {
 		case f == fourTwo:
-			portableNibbles(&first, codes[:8*lanes], x[:16], &fourTable)
-			portableNibbles(&second, codes[8*lanes:], x[16:], &fourTable)
+			portableNibbles(&low, codes[:8*lanes], x[:16], &fourTable)
+			portableNibbles(&high, codes[8*lanes:], x[16:], &fourTable)
 		case f.nibbles():
-			portableNibbles(&first, codes[:8*lanes], x[:16], &plainTable)
-			portableNibbles(&second, codes[8*lanes:], x[16:], &plainTable)
+			portableNibbles(&low, codes[:8*lanes], x[:16], &plainTable)
+			portableNibbles(&high, codes[8*lanes:], x[16:], &plainTable)
 		default:
-			portableBytes(&first, codes[:16*lanes], x[:16])
-			portableBytes(&second, codes[16*lanes:], x[16:])
+			portableBytes(&low, codes[:16*lanes], x[:16])
+			portableBytes(&high, codes[16*lanes:], x[16:])
 		}
 		for l := range acc {
 			switch f {
 			case nibblesHalf:
-				dot := float32(first[l] + second[l])
+				dot := float32(low[l] + high[l])
 				acc[l] += float32(float32(half(head[2*l:])*scales[b])*dot) + float32(half(head[2*(lanes+l):])*totals[b])
+			case nibblesByte:
+				dot := float32(low[l] + high[l])
+				scale, minimum := half(second[2*l:])*float32(head[l]), half(second[2*(lanes+l):])*float32(head[lanes+l])
+				acc[l] += float32(float32(scale*scales[b])*dot) + float32(minimum*totals[b])
 			case nibblesSingle, bytesSingle:
-				dot := float32(first[l] + second[l])
+				dot := float32(low[l] + high[l])
 				acc[l] += float32(float32(single(head[4*l:])*scales[b])*dot) + float32(single(head[4*(lanes+l):])*totals[b])
 			case bytesHalf:
-				acc[l] += float32(float32(half(head[2*l:])*scales[b]) * float32(first[l]+second[l]))
+				acc[l] += float32(float32(half(head[2*l:])*scales[b]) * float32(low[l]+high[l]))
 			default:
-				v := float32(single(head[4*l:])*float32(first[l])) + float32(single(head[4*(lanes+l):])*float32(second[l]))
+				v := float32(single(head[4*l:])*float32(low[l])) + float32(single(head[4*(lanes+l):])*float32(high[l]))
 				acc[l] += float32(v * scales[b])
 			}
 		}

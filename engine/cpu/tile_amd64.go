@@ -13,6 +13,12 @@ func nibblesSingleAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out 
 func nibblesSingleX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
+func nibblesByteAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func nibblesByteX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
 func bytesHalfAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
@@ -47,6 +53,12 @@ func nibblesSingleAVX512(tile *byte, a *int16, as, sums *float32, blocks int, ou
 
 //go:noescape
 func nibblesSingleX4AVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func nibblesByteAVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func nibblesByteX4AVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
 func bytesHalfAVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
@@ -85,6 +97,12 @@ func nibblesSingleVNNI(tile *byte, a *int16, as, sums *float32, blocks int, out 
 func nibblesSingleX4VNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
+func nibblesByteVNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func nibblesByteX4VNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
 func bytesHalfVNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
@@ -111,6 +129,7 @@ func fourTwoX4VNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *flo
 var avx2Tiles = [forms]tileKernel{
 	nibblesHalf:   {nibblesHalfAVX2, nibblesHalfX4AVX2},
 	nibblesSingle: {nibblesSingleAVX2, nibblesSingleX4AVX2},
+	nibblesByte:   {nibblesByteAVX2, nibblesByteX4AVX2},
 	bytesHalf:     {bytesHalfAVX2, bytesHalfX4AVX2},
 	bytesSingle:   {bytesSingleAVX2, bytesSingleX4AVX2},
 	bytesTwo:      {bytesTwoAVX2, bytesTwoX4AVX2},
@@ -120,6 +139,7 @@ var avx2Tiles = [forms]tileKernel{
 var avx512Tiles = [forms]tileKernel{
 	nibblesHalf:   {nibblesHalfAVX512, nibblesHalfX4AVX512},
 	nibblesSingle: {nibblesSingleAVX512, nibblesSingleX4AVX512},
+	nibblesByte:   {nibblesByteAVX512, nibblesByteX4AVX512},
 	bytesHalf:     {bytesHalfAVX512, bytesHalfX4AVX512},
 	bytesSingle:   {bytesSingleAVX512, bytesSingleX4AVX512},
 	bytesTwo:      {bytesTwoAVX512, bytesTwoX4AVX512},
@@ -129,6 +149,7 @@ var avx512Tiles = [forms]tileKernel{
 var vnniTiles = [forms]tileKernel{
 	nibblesHalf:   {nibblesHalfVNNI, nibblesHalfX4VNNI},
 	nibblesSingle: {nibblesSingleVNNI, nibblesSingleX4VNNI},
+	nibblesByte:   {nibblesByteVNNI, nibblesByteX4VNNI},
 	bytesHalf:     {bytesHalfVNNI, bytesHalfX4VNNI},
 	bytesSingle:   {bytesSingleVNNI, bytesSingleX4VNNI},
 	bytesTwo:      {bytesTwoVNNI, bytesTwoX4VNNI},

@@ -13,6 +13,12 @@ func nibblesSingleNEON(tile *byte, a *int16, as, sums *float32, blocks int, out 
 func nibblesSingleX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
+func nibblesByteNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
+func nibblesByteX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+
+//go:noescape
 func bytesHalfNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
@@ -39,6 +45,7 @@ func fourTwoX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *flo
 var neonTiles = [forms]tileKernel{
 	nibblesHalf:   {nibblesHalfNEON, nibblesHalfX4NEON},
 	nibblesSingle: {nibblesSingleNEON, nibblesSingleX4NEON},
+	nibblesByte:   {nibblesByteNEON, nibblesByteX4NEON},
 	bytesHalf:     {bytesHalfNEON, bytesHalfX4NEON},
 	bytesSingle:   {bytesSingleNEON, bytesSingleX4NEON},
 	bytesTwo:      {bytesTwoNEON, bytesTwoX4NEON},

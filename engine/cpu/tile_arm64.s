@@ -125,6 +125,36 @@ GLOBL fp4<>(SB), RODATA|NOPTR, $16
 	FCVTL(24, 24)
 #define SINGLES VLD1 (R0), [V24.B16, V25.B16, V26.B16, V27.B16]
 
+// BYTES_SECOND multiplies bytes by the halves of the second header, at R19.
+#define BYTES_SECOND \
+	VLD1 (R0), [V24.B16] \
+	VUSHLL $0, V24.B8, V30.H8 \
+	VUSHLL2 $0, V24.B16, V31.H8 \
+	VUSHLL $0, V30.H4, V24.S4 \
+	VUSHLL2 $0, V30.H8, V25.S4 \
+	VUSHLL $0, V31.H4, V26.S4 \
+	VUSHLL2 $0, V31.H8, V27.S4 \
+	SCVTF(24, 24) \
+	SCVTF(25, 25) \
+	SCVTF(26, 26) \
+	SCVTF(27, 27) \
+	VLD1 (R19), [V30.B16, V31.B16] \
+	FCVTL(30, 28) \
+	FMUL(28, 24, 24) \
+	FCVTL2(30, 28) \
+	FMUL(28, 25, 25) \
+	FCVTL(31, 28) \
+	FMUL(28, 26, 26) \
+	FCVTL2(31, 28) \
+	FMUL(28, 27, 27)
+
+// SECOND is a second header, before every eighth block.
+#define SECOND \
+	TST $7, R2 \
+	BNE inside \
+	MOVD R1, R19 \
+	ADD $32, R1, R1
+
 // JOIN adds the columns of a row of activations: D0 is lanes 0–3, D1 4–7.
 #define JOIN(D0, D1, D2, D3) \
 	ADDP(D1, D0, D0) \
@@ -306,6 +336,42 @@ loop:
 	NIBBLES(START4, ADD4)
 	NIBBLES(ADD4, ADD4)
 	SINGLES
+	SHIFTED4
+	SUBS $1, R2, R2
+	BNE loop
+	RESULT4
+
+// func nibblesByteNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+TEXT ·nibblesByteNEON(SB), NOSPLIT, $0-56
+	ARGUMENTS1
+	VMOVI $15, V29.B16
+	VUSHR $8, V29.H8, V29.H8 // 15 in each word
+loop:
+	SECOND
+inside:
+	MOVD R1, R0
+	ADD $16, R1, R1
+	NIBBLES(START1, ADD1)
+	NIBBLES(ADD1, ADD1)
+	BYTES_SECOND
+	SHIFTED1
+	SUBS $1, R2, R2
+	BNE loop
+	RESULT1
+
+// func nibblesByteX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+TEXT ·nibblesByteX4NEON(SB), NOSPLIT, $0-56
+	ARGUMENTS4
+	VMOVI $15, V29.B16
+	VUSHR $8, V29.H8, V29.H8 // 15 in each word
+loop:
+	SECOND
+inside:
+	MOVD R1, R0
+	ADD $16, R1, R1
+	NIBBLES(START4, ADD4)
+	NIBBLES(ADD4, ADD4)
+	BYTES_SECOND
 	SHIFTED4
 	SUBS $1, R2, R2
 	BNE loop

@@ -196,6 +196,24 @@ GLOBL fp4<>(SB), RODATA|NOPTR, $32
 #define BOTH_HALF VCVTPH2PS (SI), Y13; VCVTPH2PS 16(SI), Y14
 #define BOTH_SINGLE VMOVUPS (SI), Y13; VMOVUPS 32(SI), Y14
 
+// BOTH_BYTE multiplies bytes by the halves of the second header, at BX.
+#define BOTH_BYTE \
+	VCVTPH2PS (BX), Y13 \
+	VPMOVZXBD (SI), Y10 \
+	VCVTDQ2PS Y10, Y10 \
+	VMULPS Y10, Y13, Y13 \
+	VCVTPH2PS 16(BX), Y14 \
+	VPMOVZXBD 8(SI), Y10 \
+	VCVTDQ2PS Y10, Y10 \
+	VMULPS Y10, Y14, Y14
+
+// SECOND is a second header, before every eighth block.
+#define SECOND(BYTES) \
+	TESTQ $7, CX \
+	JNZ inside \
+	MOVQ SI, BX \
+	ADDQ $BYTES, SI
+
 #define ARGUMENTS \
 	MOVQ tile+0(FP), SI \
 	MOVQ a+8(FP), DI \
@@ -288,6 +306,35 @@ loop:
 	BOTH_SINGLE
 	SHIFTED4
 	NEXT(192, loop)
+	RESULT4
+
+// func nibblesByteAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+TEXT ·nibblesByteAVX2(SB), NOSPLIT, $0-56
+	ARGUMENTS
+	VMOVDQU low4<>(SB), Y12
+loop:
+	SECOND(32)
+inside:
+	NIBBLES_FIRST(16, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
+	NIBBLES_SECOND(16, ADD_EVEN, ADD_ODD, ADD_EVEN, ADD_ODD)
+	BOTH_BYTE
+	JOIN
+	SHIFTED((R8), (R13), Y0, Y4)
+	NEXT(144, loop)
+	RESULT
+
+// func nibblesByteX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+TEXT ·nibblesByteX4AVX2(SB), NOSPLIT, $0-56
+	ARGUMENTS4
+	VMOVDQU low4<>(SB), Y12
+loop:
+	SECOND(32)
+inside:
+	NIBBLES_FIRST(16, START4, ADD4, ADD4, ADD4)
+	NIBBLES_SECOND(16, ADD4, ADD4, ADD4, ADD4)
+	BOTH_BYTE
+	SHIFTED4
+	NEXT(144, loop)
 	RESULT4
 
 // func bytesHalfAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)

@@ -14,6 +14,8 @@
 #define NIBBLES_HALF_X4 ·nibblesHalfX4AVX512
 #define NIBBLES_SINGLE ·nibblesSingleAVX512
 #define NIBBLES_SINGLE_X4 ·nibblesSingleX4AVX512
+#define NIBBLES_BYTE ·nibblesByteAVX512
+#define NIBBLES_BYTE_X4 ·nibblesByteX4AVX512
 #define BYTES_HALF ·bytesHalfAVX512
 #define BYTES_HALF_X4 ·bytesHalfX4AVX512
 #define BYTES_SINGLE ·bytesSingleAVX512

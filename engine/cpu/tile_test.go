@@ -62,7 +62,7 @@ func product(t testing.TB, k *kernels, w *ops.Weight, x []float32, rows int) []f
 // TestBytes: what Bytes says is what packing takes.
 func TestBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 24))
-	perValue := map[weights.Type]float64{weights.Q4_0: 5. / 8, weights.Q4_1: 5. / 8, weights.Q4_K: 3. / 4, weights.NVFP4: 3. / 4,
+	perValue := map[weights.Type]float64{weights.Q4_0: 5. / 8, weights.Q4_1: 5. / 8, weights.Q4_K: 37. / 64, weights.NVFP4: 3. / 4,
 		weights.Q8_0: 17. / 16, weights.Q5_K: 5. / 4, weights.Q6_K: 5. / 4}
 	for _, k := range available() {
 		b := New(Options{Workers: 1})

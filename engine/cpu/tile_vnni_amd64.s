@@ -11,6 +11,8 @@
 #define NIBBLES_HALF_X4 ·nibblesHalfX4VNNI
 #define NIBBLES_SINGLE ·nibblesSingleVNNI
 #define NIBBLES_SINGLE_X4 ·nibblesSingleX4VNNI
+#define NIBBLES_BYTE ·nibblesByteVNNI
+#define NIBBLES_BYTE_X4 ·nibblesByteX4VNNI
 #define BYTES_HALF ·bytesHalfVNNI
 #define BYTES_HALF_X4 ·bytesHalfX4VNNI
 #define BYTES_SINGLE ·bytesSingleVNNI
