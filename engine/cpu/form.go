@@ -36,13 +36,16 @@ const (
 	nibblesByte
 	// bytesHalf: value = scale·code; a half a lane.
 	bytesHalf
-	// bytesSingle: value = scale·code + minimum, both in single precision.
-	bytesSingle
-	// bytesTwo: value = scale·code with a scale in single precision for each
-	// half of the block, first those of the first half.
+	// bytesByte is bytesHalf with a minimum too, both kept as in nibblesByte.
+	bytesByte
+	// bytesTwo: value = scale·code with a scale for each half of the block, a
+	// signed byte a lane, first those of the first half; the second header is a
+	// half that they are multiplied by.
 	bytesTwo
-	// fourTwo is bytesTwo with nibbles that are FP4 codes (e2m1); their values
-	// are kept times 512, which makes them integers that fill a 16-bit word.
+	// fourTwo is bytesTwo with nibbles that are FP4 codes (e2m1). Their values
+	// are taken times 512, integers that fill a 16-bit word; the scales are
+	// halves, and a tile begins with a single for each lane that they are
+	// multiplied by.
 	fourTwo
 	forms
 )
@@ -51,10 +54,11 @@ const (
 const group = 32
 
 // layouts are the size of each form's header and codes in bytes a lane and
-// block, and of the second header in bytes a lane and eight blocks.
-var layouts = [forms]struct{ header, codes, second int }{
-	nibblesHalf: {4, 16, 0}, nibblesSingle: {8, 16, 0}, nibblesByte: {2, 16, 4},
-	bytesHalf: {2, 32, 0}, bytesSingle: {8, 32, 0}, bytesTwo: {8, 32, 0}, fourTwo: {8, 16, 0},
+// block, of the second header in bytes a lane and eight blocks, and of the
+// first in bytes a lane.
+var layouts = [forms]struct{ header, codes, second, first int }{
+	nibblesHalf: {4, 16, 0, 0}, nibblesSingle: {8, 16, 0, 0}, nibblesByte: {2, 16, 4, 0},
+	bytesHalf: {2, 32, 0, 0}, bytesByte: {2, 32, 4, 0}, bytesTwo: {2, 32, 2, 0}, fourTwo: {4, 16, 0, 4},
 }
 
 func (f form) nibbles() bool { return layouts[f].codes == 16 }
@@ -77,7 +81,7 @@ func formOf(w *ops.Weight) form {
 	case weights.Q8_0:
 		return bytesHalf
 	case weights.Q5_K:
-		return bytesSingle
+		return bytesByte
 	case weights.Q6_K:
 		return bytesTwo
 	case weights.NVFP4:
@@ -100,9 +104,9 @@ func eightTimesHalf(data []byte) bool {
 // Bytes is the memory that a matrix made of w takes besides w.Data and
 // w.Scale, which are not read any more once it is packed: with c = ⌈rows/lanes⌉
 // · lanes · cols values, lanes 8 (16 with AVX-512), c·5/8 for Q4_0 and Q4_1,
-// c·37/64 for Q4_K, c·3/4 for NVFP4, c·17/16 for Q8_0, c·5/4 for Q5_K and
-// Q6_K. It is 0 for all other types and with Options.Exact: those weights are
-// used where they lie.
+// c·37/64 for Q4_K, c·5/8 and 4 bytes a row for NVFP4, c·17/16 for Q8_0,
+// c·69/64 for Q5_K and c·137/128 for Q6_K. It is 0 for all other types and with
+// Options.Exact: those weights are used where they lie.
 func (b *Backend) Bytes(w *ops.Weight) int64 {
 	if b.exact {
 		return 0
@@ -119,13 +123,13 @@ func (f form) blockBytes(lanes int) int { return lanes * (layouts[f].header + la
 
 // offset is where block k of a tile starts.
 func (f form) offset(lanes, k int) int {
-	return k*f.blockBytes(lanes) + (k/8+1)*lanes*layouts[f].second
+	return lanes*layouts[f].first + k*f.blockBytes(lanes) + (k/8+1)*lanes*layouts[f].second
 }
 
 // tileBytes is the size of a tile; with a second header there are whole eights
 // of blocks.
 func (f form) tileBytes(lanes, cols int) int {
-	return cols/group*f.blockBytes(lanes) + cols/(8*group)*lanes*layouts[f].second
+	return lanes*layouts[f].first + cols/group*f.blockBytes(lanes) + cols/(8*group)*lanes*layouts[f].second
 }
 
 // block is a lane's share of a block of a tile.
@@ -133,7 +137,7 @@ type block struct {
 	form        form
 	lanes, lane int
 	data        []byte
-	second      []byte // the second header
+	outer       []byte // the second header, or the tile's first
 }
 
 // entry is entry i of a header with entries of size bytes.
@@ -143,16 +147,23 @@ func (b block) setHalf(i int, v uint16) { binary.LittleEndian.PutUint16(b.entry(
 func (b block) setSingle(i int, v float32) {
 	binary.LittleEndian.PutUint32(b.entry(b.data, i, 4), math.Float32bits(v))
 }
-func (b block) setByte(i int, v byte)     { b.entry(b.data, i, 1)[0] = v }
-func (b block) setSecond(i int, v uint16) { binary.LittleEndian.PutUint16(b.entry(b.second, i, 2), v) }
+func (b block) setByte(i int, v byte)    { b.entry(b.data, i, 1)[0] = v }
+func (b block) setOuter(i int, v uint16) { binary.LittleEndian.PutUint16(b.entry(b.outer, i, 2), v) }
+func (b block) setFirst(v float32) {
+	binary.LittleEndian.PutUint32(b.entry(b.outer, 0, 4), math.Float32bits(v))
+}
 
-// scale is entry i of the header, multiplied by that of the second.
+// scale is entry i of the header, multiplied by that of the outer one.
 func (b block) scale(i int) float32 {
 	switch b.form {
 	case nibblesHalf, bytesHalf:
 		return half(b.entry(b.data, i, 2))
-	case nibblesByte:
-		return half(b.entry(b.second, i, 2)) * float32(b.entry(b.data, i, 1)[0])
+	case nibblesByte, bytesByte:
+		return half(b.entry(b.outer, i, 2)) * float32(b.entry(b.data, i, 1)[0])
+	case bytesTwo:
+		return half(b.entry(b.outer, 0, 2)) * float32(int8(b.entry(b.data, i, 1)[0]))
+	case fourTwo:
+		return single(b.entry(b.outer, 0, 4)) * half(b.entry(b.data, i, 2))
 	}
 	return single(b.entry(b.data, i, 4))
 }
@@ -195,7 +206,7 @@ func (b block) values(dst []float32) {
 	for k := range dst {
 		code := float32(b.code(k))
 		switch b.form {
-		case nibblesHalf, nibblesSingle, nibblesByte, bytesSingle:
+		case nibblesHalf, nibblesSingle, nibblesByte, bytesByte:
 			dst[k] = float32(b.scale(0)*code) + b.scale(1)
 		case bytesHalf:
 			dst[k] = b.scale(0) * code

@@ -6,6 +6,8 @@
 #define SMLAL2(M, N, D) WORD $(0x4e608000 | M<<16 | N<<5 | D)  // of the upper halves
 #define SXTL(N, D) WORD $(0x0f08a400 | N<<5 | D)               // D.8H = N.8B with sign
 #define SXTL2(N, D) WORD $(0x4f08a400 | N<<5 | D)              // of the upper half
+#define SXTL_S(N, D) WORD $(0x0f10a400 | N<<5 | D)             // D.4S = N.4H with sign
+#define SXTL2_S(N, D) WORD $(0x4f10a400 | N<<5 | D)            // of the upper half
 #define ADDP(M, N, D) WORD $(0x4ea0bc00 | M<<16 | N<<5 | D)    // D.4S = pairs of N, then of M, added
 #define SCVTF(N, D) WORD $(0x4e21d800 | N<<5 | D)              // D.4S = float of N.4S
 #define FCVTNS(N, D) WORD $(0x4e21a800 | N<<5 | D)             // D.4S = integer of N.4S, half to even

@@ -75,9 +75,9 @@ func (t packTiles) do(tile, _ int) {
 // block is the share of row i in block k of its tile.
 func (p *part) block(i, k, cols int) block {
 	tile := p.codes[i/p.lanes*p.form.tileBytes(p.lanes, cols):]
-	to := block{form: p.form, lanes: p.lanes, lane: i % p.lanes, data: tile[p.form.offset(p.lanes, k):]}
+	to := block{form: p.form, lanes: p.lanes, lane: i % p.lanes, data: tile[p.form.offset(p.lanes, k):], outer: tile}
 	if n := p.lanes * layouts[p.form].second; n > 0 {
-		to.second = tile[p.form.offset(p.lanes, k&^7)-n:]
+		to.outer = tile[p.form.offset(p.lanes, k&^7)-n:]
 	}
 	return to
 }
@@ -145,13 +145,26 @@ func minusEight(h uint16) uint16 {
 	return sign | halfBits(8*weights.Float16(v))
 }
 
-// halfBits is the half of v, which is one, ≥ 0 and below 2⁻¹⁰.
+// halfBits is the half of v, which is one and ≥ 0.
 func halfBits(v float32) uint16 {
 	if v < 1.0/(1<<14) {
 		return uint16(v * (1 << 24))
 	}
 	return uint16(math.Float32bits(v)>>13 - 112<<10)
 }
+
+// halfOf is the half of each e4m3 number.
+var halfOf = func() (table [256]uint16) {
+	for c := range table {
+		table[c] = uint16(c) & 0x80 << 8
+		if c&0x7f == 0x7f {
+			table[c] |= 0x7e00 // not a number
+		} else {
+			table[c] |= halfBits(weights.E4M3(byte(c & 0x7f)))
+		}
+	}
+	return table
+}()
 
 // scaleK unpacks the 6-bit scale and minimum of group j of a Q4_K or Q5_K block.
 func scaleK(packed []byte, j int) (scale, minimum byte) {
@@ -168,8 +181,8 @@ func packQ4K(to block, src []byte, k int, codes *[group]byte) {
 	to.setByte(0, s)
 	to.setByte(1, m)
 	if j == 0 {
-		to.setSecond(0, binary.LittleEndian.Uint16(src))
-		to.setSecond(1, binary.LittleEndian.Uint16(src[2:])^0x8000) // minima are subtracted
+		to.setOuter(0, binary.LittleEndian.Uint16(src))
+		to.setOuter(1, binary.LittleEndian.Uint16(src[2:])^0x8000) // minima are subtracted
 	}
 	in, shift := src[16+j/2*32:], j%2*4
 	for c := 0; c < group; c += 8 {
@@ -182,8 +195,12 @@ func packQ5K(to block, src []byte, k int, codes *[group]byte) {
 	src = src[k/8*176:]
 	j := k % 8
 	s, m := scaleK(src[4:16], j)
-	to.setSingle(0, float32(s)*half(src))
-	to.setSingle(1, -float32(m)*half(src[2:]))
+	to.setByte(0, s)
+	to.setByte(1, m)
+	if j == 0 {
+		to.setOuter(0, binary.LittleEndian.Uint16(src))
+		to.setOuter(1, binary.LittleEndian.Uint16(src[2:])^0x8000)
+	}
 	high, in, shift := src[16:48], src[48+j/2*32:], j%2*4
 	for c := range codes {
 		codes[c] = in[c]>>shift&15 | high[c]>>j&1<<4
@@ -193,10 +210,12 @@ func packQ5K(to block, src []byte, k int, codes *[group]byte) {
 func packQ6K(to block, src []byte, k int, codes *[group]byte) {
 	src = src[k/8*210:]
 	h, j := k%8/4, k%4
-	d := half(src[208:])
 	low, high, in := src[64*h+j%2*32:], src[128+32*h:], src[192+8*h+2*j:]
-	to.setSingle(0, d*float32(int8(in[0])))
-	to.setSingle(1, d*float32(int8(in[1])))
+	to.setByte(0, in[0])
+	to.setByte(1, in[1])
+	if k%8 == 0 {
+		to.setOuter(0, binary.LittleEndian.Uint16(src[208:]))
+	}
 	for c := range codes {
 		q := low[c]>>(j/2*4)&15 | high[c]>>(2*j)&3<<4
 		codes[c] = byte(int8(q) - 32)
@@ -204,8 +223,9 @@ func packQ6K(to block, src []byte, k int, codes *[group]byte) {
 }
 
 func packNVFP4(to block, src, scale []byte, global float32, codes *[group]byte) {
+	to.setFirst(global / 512)
 	for h := range 2 {
-		to.setSingle(h, float32(weights.E4M3(scale[h])*global)/512)
+		to.setHalf(h, halfOf[scale[h]])
 	}
 	for j := range 16 {
 		codes[2*j], codes[2*j+1] = src[j]&15, src[j]>>4

@@ -73,17 +73,25 @@ func portableTile(f form, tile *byte, a *int16, as, sums *float32, blocks int, o
 			case nibblesHalf:
 				dot := float32(low[l] + high[l])
 				acc[l] += float32(float32(half(head[2*l:])*scales[b])*dot) + float32(half(head[2*(lanes+l):])*totals[b])
-			case nibblesByte:
+			case nibblesByte, bytesByte:
 				dot := float32(low[l] + high[l])
 				scale, minimum := half(second[2*l:])*float32(head[l]), half(second[2*(lanes+l):])*float32(head[lanes+l])
 				acc[l] += float32(float32(scale*scales[b])*dot) + float32(minimum*totals[b])
-			case nibblesSingle, bytesSingle:
+			case nibblesSingle:
 				dot := float32(low[l] + high[l])
 				acc[l] += float32(float32(single(head[4*l:])*scales[b])*dot) + float32(single(head[4*(lanes+l):])*totals[b])
 			case bytesHalf:
 				acc[l] += float32(float32(half(head[2*l:])*scales[b]) * float32(low[l]+high[l]))
 			default:
-				v := float32(single(head[4*l:])*float32(low[l])) + float32(single(head[4*(lanes+l):])*float32(high[l]))
+				var first, other float32 // scales of each half
+				if f == fourTwo {
+					factor := single(data[4*l:])
+					first, other = factor*half(head[2*l:]), factor*half(head[2*(lanes+l):])
+				} else {
+					factor := half(second[2*l:])
+					first, other = factor*float32(int8(head[l])), factor*float32(int8(head[lanes+l]))
+				}
+				v := float32(first*float32(low[l])) + float32(other*float32(high[l]))
 				acc[l] += float32(v * scales[b])
 			}
 		}

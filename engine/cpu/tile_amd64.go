@@ -25,10 +25,10 @@ func bytesHalfAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *flo
 func bytesHalfX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
-func bytesSingleAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+func bytesByteAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
-func bytesSingleX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+func bytesByteX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
 func bytesTwoAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
@@ -67,10 +67,10 @@ func bytesHalfAVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *f
 func bytesHalfX4AVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
-func bytesSingleAVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+func bytesByteAVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
-func bytesSingleX4AVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+func bytesByteX4AVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
 func bytesTwoAVX512(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
@@ -109,10 +109,10 @@ func bytesHalfVNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *flo
 func bytesHalfX4VNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
-func bytesSingleVNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+func bytesByteVNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
-func bytesSingleX4VNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+func bytesByteX4VNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
 func bytesTwoVNNI(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
@@ -131,7 +131,7 @@ var avx2Tiles = [forms]tileKernel{
 	nibblesSingle: {nibblesSingleAVX2, nibblesSingleX4AVX2},
 	nibblesByte:   {nibblesByteAVX2, nibblesByteX4AVX2},
 	bytesHalf:     {bytesHalfAVX2, bytesHalfX4AVX2},
-	bytesSingle:   {bytesSingleAVX2, bytesSingleX4AVX2},
+	bytesByte:     {bytesByteAVX2, bytesByteX4AVX2},
 	bytesTwo:      {bytesTwoAVX2, bytesTwoX4AVX2},
 	fourTwo:       {fourTwoAVX2, fourTwoX4AVX2},
 }
@@ -141,7 +141,7 @@ var avx512Tiles = [forms]tileKernel{
 	nibblesSingle: {nibblesSingleAVX512, nibblesSingleX4AVX512},
 	nibblesByte:   {nibblesByteAVX512, nibblesByteX4AVX512},
 	bytesHalf:     {bytesHalfAVX512, bytesHalfX4AVX512},
-	bytesSingle:   {bytesSingleAVX512, bytesSingleX4AVX512},
+	bytesByte:     {bytesByteAVX512, bytesByteX4AVX512},
 	bytesTwo:      {bytesTwoAVX512, bytesTwoX4AVX512},
 	fourTwo:       {fourTwoAVX512, fourTwoX4AVX512},
 }
@@ -151,7 +151,7 @@ var vnniTiles = [forms]tileKernel{
 	nibblesSingle: {nibblesSingleVNNI, nibblesSingleX4VNNI},
 	nibblesByte:   {nibblesByteVNNI, nibblesByteX4VNNI},
 	bytesHalf:     {bytesHalfVNNI, bytesHalfX4VNNI},
-	bytesSingle:   {bytesSingleVNNI, bytesSingleX4VNNI},
+	bytesByte:     {bytesByteVNNI, bytesByteX4VNNI},
 	bytesTwo:      {bytesTwoVNNI, bytesTwoX4VNNI},
 	fourTwo:       {fourTwoVNNI, fourTwoX4VNNI},
 }

@@ -25,10 +25,10 @@ func bytesHalfNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *flo
 func bytesHalfX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
-func bytesSingleNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+func bytesByteNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
-func bytesSingleX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+func bytesByteX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 
 //go:noescape
 func bytesTwoNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
@@ -47,7 +47,7 @@ var neonTiles = [forms]tileKernel{
 	nibblesSingle: {nibblesSingleNEON, nibblesSingleX4NEON},
 	nibblesByte:   {nibblesByteNEON, nibblesByteX4NEON},
 	bytesHalf:     {bytesHalfNEON, bytesHalfX4NEON},
-	bytesSingle:   {bytesSingleNEON, bytesSingleX4NEON},
+	bytesByte:     {bytesByteNEON, bytesByteX4NEON},
 	bytesTwo:      {bytesTwoNEON, bytesTwoX4NEON},
 	fourTwo:       {fourTwoNEON, fourTwoX4NEON},
 }

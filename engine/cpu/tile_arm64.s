@@ -148,12 +148,34 @@ GLOBL fp4<>(SB), RODATA|NOPTR, $16
 	FCVTL2(31, 28) \
 	FMUL(28, 27, 27)
 
+// Scales of the halves of a block: signed bytes times halves at R19, halves
+// times singles at R19.
+#define BYTE_SCALES(EXTEND) \
+	VLD1 (R0), [V26.B16] \
+	EXTEND(26, 27) \
+	SXTL_S(27, 24) \
+	SXTL2_S(27, 25) \
+	SCVTF(24, 24) \
+	SCVTF(25, 25) \
+	VLD1 (R19), [V26.B16] \
+	FCVTL(26, 27) \
+	FMUL(27, 24, 24) \
+	FCVTL2(26, 27) \
+	FMUL(27, 25, 25)
+#define HALF_SCALES \
+	VLD1.P 16(R0), [V26.B16] \
+	FCVTL(26, 24) \
+	FCVTL2(26, 25) \
+	VLD1 (R19), [V26.B16, V27.B16] \
+	FMUL(26, 24, 24) \
+	FMUL(27, 25, 25)
+
 // SECOND is a second header, before every eighth block.
-#define SECOND \
+#define SECOND(BYTES) \
 	TST $7, R2 \
 	BNE inside \
 	MOVD R1, R19 \
-	ADD $32, R1, R1
+	ADD $BYTES, R1, R1
 
 // JOIN adds the columns of a row of activations: D0 is lanes 0–3, D1 4–7.
 #define JOIN(D0, D1, D2, D3) \
@@ -198,7 +220,8 @@ GLOBL fp4<>(SB), RODATA|NOPTR, $16
 	SHIFTED(R11, R15, 12, 13, 14, 15, 22, 23)
 
 // HALF keeps scale · integers of a block's first half in the frame, WHOLE adds
-// those of the second, multiplies by as and adds that to the result.
+// those of the second, multiplies by as and adds that to the result. The scales
+// are in V24 and V25.
 #define HALF(D0, D1, D2, D3, E0, E1) \
 	JOIN(D0, D1, D2, D3) \
 	FMUL(24, D0, D0) \
@@ -218,11 +241,9 @@ GLOBL fp4<>(SB), RODATA|NOPTR, $16
 	FADD(D1, S1, S1)
 #define HALF1 \
 	MOVD $kept-128(SP), R3 \
-	VLD1.P 32(R0), [V24.B16, V25.B16] \
 	HALF(0, 1, 2, 3, V0, V1)
 #define WHOLE1 \
 	MOVD $kept-128(SP), R3 \
-	VLD1 (R0), [V24.B16, V25.B16] \
 	WHOLE(R8, 0, 1, 2, 3, 16, 17)
 #define HALF4 \
 	HALF1 \
@@ -347,7 +368,7 @@ TEXT ·nibblesByteNEON(SB), NOSPLIT, $0-56
 	VMOVI $15, V29.B16
 	VUSHR $8, V29.H8, V29.H8 // 15 in each word
 loop:
-	SECOND
+	SECOND(32)
 inside:
 	MOVD R1, R0
 	ADD $16, R1, R1
@@ -365,7 +386,7 @@ TEXT ·nibblesByteX4NEON(SB), NOSPLIT, $0-56
 	VMOVI $15, V29.B16
 	VUSHR $8, V29.H8, V29.H8 // 15 in each word
 loop:
-	SECOND
+	SECOND(32)
 inside:
 	MOVD R1, R0
 	ADD $16, R1, R1
@@ -405,29 +426,33 @@ loop:
 	BNE loop
 	RESULT4
 
-// func bytesSingleNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
-TEXT ·bytesSingleNEON(SB), NOSPLIT, $0-56
+// func bytesByteNEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+TEXT ·bytesByteNEON(SB), NOSPLIT, $0-56
 	ARGUMENTS1
 loop:
+	SECOND(32)
+inside:
 	MOVD R1, R0
-	ADD $64, R1, R1
+	ADD $16, R1, R1
 	BYTES(START1, ADD1)
 	BYTES(ADD1, ADD1)
-	SINGLES
+	BYTES_SECOND
 	SHIFTED1
 	SUBS $1, R2, R2
 	BNE loop
 	RESULT1
 
-// func bytesSingleX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
-TEXT ·bytesSingleX4NEON(SB), NOSPLIT, $0-56
+// func bytesByteX4NEON(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+TEXT ·bytesByteX4NEON(SB), NOSPLIT, $0-56
 	ARGUMENTS4
 loop:
+	SECOND(32)
+inside:
 	MOVD R1, R0
-	ADD $64, R1, R1
+	ADD $16, R1, R1
 	BYTES(START4, ADD4)
 	BYTES(ADD4, ADD4)
-	SINGLES
+	BYTES_SECOND
 	SHIFTED4
 	SUBS $1, R2, R2
 	BNE loop
@@ -437,11 +462,15 @@ loop:
 TEXT ·bytesTwoNEON(SB), NOSPLIT, $128-56
 	ARGUMENTS1
 loop:
+	SECOND(16)
+inside:
 	MOVD R1, R0
-	ADD $64, R1, R1
+	ADD $16, R1, R1
 	BYTES(START1, ADD1)
+	BYTE_SCALES(SXTL)
 	HALF1
 	BYTES(START1, ADD1)
+	BYTE_SCALES(SXTL2)
 	WHOLE1
 	SUBS $1, R2, R2
 	BNE loop
@@ -451,11 +480,15 @@ loop:
 TEXT ·bytesTwoX4NEON(SB), NOSPLIT, $128-56
 	ARGUMENTS4
 loop:
+	SECOND(16)
+inside:
 	MOVD R1, R0
-	ADD $64, R1, R1
+	ADD $16, R1, R1
 	BYTES(START4, ADD4)
+	BYTE_SCALES(SXTL)
 	HALF4
 	BYTES(START4, ADD4)
+	BYTE_SCALES(SXTL2)
 	WHOLE4
 	SUBS $1, R2, R2
 	BNE loop
@@ -468,12 +501,16 @@ TEXT ·fourTwoNEON(SB), NOSPLIT, $128-56
 	VLD1 (R0), [V30.B16]
 	VMOVI $15, V29.B16
 	VSHL $8, V29.H8, V29.H8 // in each upper half
+	MOVD R1, R19
+	ADD $32, R1, R1
 loop:
 	MOVD R1, R0
-	ADD $64, R1, R1
+	ADD $32, R1, R1
 	FOURS(START1, ADD1)
+	HALF_SCALES
 	HALF1
 	FOURS(START1, ADD1)
+	HALF_SCALES
 	WHOLE1
 	SUBS $1, R2, R2
 	BNE loop
@@ -486,12 +523,16 @@ TEXT ·fourTwoX4NEON(SB), NOSPLIT, $128-56
 	VLD1 (R0), [V30.B16]
 	VMOVI $15, V29.B16
 	VSHL $8, V29.H8, V29.H8 // in each upper half
+	MOVD R1, R19
+	ADD $32, R1, R1
 loop:
 	MOVD R1, R0
-	ADD $64, R1, R1
+	ADD $32, R1, R1
 	FOURS(START4, ADD4)
+	HALF_SCALES
 	HALF4
 	FOURS(START4, ADD4)
+	HALF_SCALES
 	WHOLE4
 	SUBS $1, R2, R2
 	BNE loop

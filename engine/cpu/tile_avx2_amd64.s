@@ -158,13 +158,13 @@ GLOBL fp4<>(SB), RODATA|NOPTR, $32
 	VADDPS ACC, SUM, SUM
 
 // HALF keeps scale·ACC of a block's first half in KEPT, WHOLE adds the second
-// half's, multiplies by as and adds that to SUM.
+// half's, multiplies by as and adds that to SUM. The scales are in Y9.
 #define HALF(ACC, KEPT) \
 	VCVTDQ2PS ACC, ACC \
-	VMULPS (SI), ACC, KEPT
+	VMULPS Y9, ACC, KEPT
 #define WHOLE(AS, ACC, KEPT, SUM) \
 	VCVTDQ2PS ACC, ACC \
-	VMULPS 32(SI), ACC, ACC \
+	VMULPS Y9, ACC, ACC \
 	VBROADCASTSS AS, Y10 \
 	VADDPS ACC, KEPT, ACC \
 	VMULPS Y10, ACC, ACC \
@@ -206,6 +206,17 @@ GLOBL fp4<>(SB), RODATA|NOPTR, $32
 	VPMOVZXBD 8(SI), Y10 \
 	VCVTDQ2PS Y10, Y10 \
 	VMULPS Y10, Y14, Y14
+
+// Scales of the halves of a block into Y9: signed bytes times halves at BX,
+// halves times singles at BX.
+#define BYTE_SCALES(AT) \
+	VPMOVSXBD AT(SI), Y9 \
+	VCVTDQ2PS Y9, Y9 \
+	VCVTPH2PS (BX), Y10 \
+	VMULPS Y10, Y9, Y9
+#define HALF_SCALES(AT) \
+	VCVTPH2PS AT(SI), Y9 \
+	VMULPS (BX), Y9, Y9
 
 // SECOND is a second header, before every eighth block.
 #define SECOND(BYTES) \
@@ -360,75 +371,95 @@ loop:
 	NEXT(272, loop)
 	RESULT4
 
-// func bytesSingleAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
-TEXT ·bytesSingleAVX2(SB), NOSPLIT, $0-56
+// func bytesByteAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+TEXT ·bytesByteAVX2(SB), NOSPLIT, $0-56
 	ARGUMENTS
 loop:
-	BYTES_FIRST(64, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
-	BYTES_SECOND(64, ADD_EVEN, ADD_ODD, ADD_EVEN, ADD_ODD)
-	BOTH_SINGLE
+	SECOND(32)
+inside:
+	BYTES_FIRST(16, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
+	BYTES_SECOND(16, ADD_EVEN, ADD_ODD, ADD_EVEN, ADD_ODD)
+	BOTH_BYTE
 	JOIN
 	SHIFTED((R8), (R13), Y0, Y4)
-	NEXT(320, loop)
+	NEXT(272, loop)
 	RESULT
 
-// func bytesSingleX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
-TEXT ·bytesSingleX4AVX2(SB), NOSPLIT, $0-56
+// func bytesByteX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
+TEXT ·bytesByteX4AVX2(SB), NOSPLIT, $0-56
 	ARGUMENTS4
 loop:
-	BYTES_FIRST(64, START4, ADD4, ADD4, ADD4)
-	BYTES_SECOND(64, ADD4, ADD4, ADD4, ADD4)
-	BOTH_SINGLE
+	SECOND(32)
+inside:
+	BYTES_FIRST(16, START4, ADD4, ADD4, ADD4)
+	BYTES_SECOND(16, ADD4, ADD4, ADD4, ADD4)
+	BOTH_BYTE
 	SHIFTED4
-	NEXT(320, loop)
+	NEXT(272, loop)
 	RESULT4
 
 // func bytesTwoAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 TEXT ·bytesTwoAVX2(SB), NOSPLIT, $0-56
 	ARGUMENTS
 loop:
-	BYTES_FIRST(64, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
+	SECOND(16)
+inside:
+	BYTES_FIRST(16, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
 	JOIN
+	BYTE_SCALES(0)
 	HALF(Y0, Y11)
-	BYTES_SECOND(64, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
+	BYTES_SECOND(16, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
 	JOIN
+	BYTE_SCALES(8)
 	WHOLE((R8), Y0, Y11, Y4)
-	NEXT(320, loop)
+	NEXT(272, loop)
 	RESULT
 
 // func bytesTwoX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 TEXT ·bytesTwoX4AVX2(SB), NOSPLIT, $0-56
 	ARGUMENTS4
 loop:
-	BYTES_FIRST(64, START4, ADD4, ADD4, ADD4)
+	SECOND(16)
+inside:
+	BYTES_FIRST(16, START4, ADD4, ADD4, ADD4)
+	BYTE_SCALES(0)
 	HALF4
-	BYTES_SECOND(64, START4, ADD4, ADD4, ADD4)
+	BYTES_SECOND(16, START4, ADD4, ADD4, ADD4)
+	BYTE_SCALES(8)
 	WHOLE4
-	NEXT(320, loop)
+	NEXT(272, loop)
 	RESULT4
 
 // func fourTwoAVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 TEXT ·fourTwoAVX2(SB), NOSPLIT, $0-56
 	ARGUMENTS
 	VMOVDQU fp4<>(SB), Y12
+	MOVQ SI, BX
+	ADDQ $32, SI
 loop:
-	FOURS_FIRST(64, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
+	FOURS_FIRST(32, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
 	JOIN
+	HALF_SCALES(0)
 	HALF(Y0, Y11)
-	FOURS_SECOND(64, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
+	FOURS_SECOND(32, START_EVEN, START_ODD, ADD_EVEN, ADD_ODD)
 	JOIN
+	HALF_SCALES(16)
 	WHOLE((R8), Y0, Y11, Y4)
-	NEXT(192, loop)
+	NEXT(160, loop)
 	RESULT
 
 // func fourTwoX4AVX2(tile *byte, a *int16, as, sums *float32, blocks int, out *float32, stride int)
 TEXT ·fourTwoX4AVX2(SB), NOSPLIT, $0-56
 	ARGUMENTS4
 	VMOVDQU fp4<>(SB), Y12
+	MOVQ SI, BX
+	ADDQ $32, SI
 loop:
-	FOURS_FIRST(64, START4, ADD4, ADD4, ADD4)
+	FOURS_FIRST(32, START4, ADD4, ADD4, ADD4)
+	HALF_SCALES(0)
 	HALF4
-	FOURS_SECOND(64, START4, ADD4, ADD4, ADD4)
+	FOURS_SECOND(32, START4, ADD4, ADD4, ADD4)
+	HALF_SCALES(16)
 	WHOLE4
-	NEXT(192, loop)
+	NEXT(160, loop)
 	RESULT4

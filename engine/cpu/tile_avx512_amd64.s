@@ -18,8 +18,8 @@
 #define NIBBLES_BYTE_X4 ·nibblesByteX4AVX512
 #define BYTES_HALF ·bytesHalfAVX512
 #define BYTES_HALF_X4 ·bytesHalfX4AVX512
-#define BYTES_SINGLE ·bytesSingleAVX512
-#define BYTES_SINGLE_X4 ·bytesSingleX4AVX512
+#define BYTES_BYTE ·bytesByteAVX512
+#define BYTES_BYTE_X4 ·bytesByteX4AVX512
 #define BYTES_TWO ·bytesTwoAVX512
 #define BYTES_TWO_X4 ·bytesTwoX4AVX512
 #define FOUR_TWO ·fourTwoAVX512

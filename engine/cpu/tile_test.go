@@ -62,15 +62,19 @@ func product(t testing.TB, k *kernels, w *ops.Weight, x []float32, rows int) []f
 // TestBytes: what Bytes says is what packing takes.
 func TestBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 24))
-	perValue := map[weights.Type]float64{weights.Q4_0: 5. / 8, weights.Q4_1: 5. / 8, weights.Q4_K: 37. / 64, weights.NVFP4: 3. / 4,
-		weights.Q8_0: 17. / 16, weights.Q5_K: 5. / 4, weights.Q6_K: 5. / 4}
+	perValue := map[weights.Type]float64{weights.Q4_0: 5. / 8, weights.Q4_1: 5. / 8, weights.Q4_K: 37. / 64, weights.NVFP4: 5. / 8,
+		weights.Q8_0: 17. / 16, weights.Q5_K: 69. / 64, weights.Q6_K: 137. / 128}
 	for _, k := range available() {
 		b := New(Options{Workers: 1})
 		b.k = k
 		for _, kind := range allTypes {
 			const rows, cols = 37, 512
 			w := quantisedWeight(r, kind, rows, cols)
-			want := int64(perValue[kind] * float64((rows+k.lanes-1)/k.lanes*k.lanes*cols))
+			whole := (rows + k.lanes - 1) / k.lanes * k.lanes
+			want := int64(perValue[kind] * float64(whole*cols))
+			if kind == weights.NVFP4 {
+				want += int64(4 * whole)
+			}
 			m, err := b.Matrix(w)
 			if err != nil {
 				t.Fatal(err)

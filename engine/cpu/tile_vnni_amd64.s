@@ -15,8 +15,8 @@
 #define NIBBLES_BYTE_X4 ·nibblesByteX4VNNI
 #define BYTES_HALF ·bytesHalfVNNI
 #define BYTES_HALF_X4 ·bytesHalfX4VNNI
-#define BYTES_SINGLE ·bytesSingleVNNI
-#define BYTES_SINGLE_X4 ·bytesSingleX4VNNI
+#define BYTES_BYTE ·bytesByteVNNI
+#define BYTES_BYTE_X4 ·bytesByteX4VNNI
 #define BYTES_TWO ·bytesTwoVNNI
 #define BYTES_TWO_X4 ·bytesTwoX4VNNI
 #define FOUR_TWO ·fourTwoVNNI
