@@ -11,7 +11,7 @@ import (
 // about a second and a few hundred megabytes.
 const (
 	maxNodes  = 400_000   // nodes of one rule's nondeterministic automaton
-	maxStates = 100_000   // states of one rule
+	maxStates = 50_000    // states of one rule
 	maxTotal  = 400_000   // states of a grammar
 	maxRules  = 20_000    // rules of a grammar
 	maxWork   = 8_000_000 // node visits of one determinisation
@@ -165,8 +165,11 @@ func (n *nfa) determinise(start, end int32) (*dfa, error) {
 	var all, active []edge
 	var cuts, seeds []int32
 	for i := 0; i < len(sets); i++ {
-		if len(sets) > maxStates || work > maxWork {
-			return nil, fmt.Errorf("it is too large: a rule needs more than %d states", min(len(sets), maxStates))
+		if len(sets) > maxStates {
+			return nil, fmt.Errorf("it is too large: a rule needs more than %d states", maxStates)
+		}
+		if work > maxWork {
+			return nil, fmt.Errorf("it is too large: a rule has too many alternatives side by side")
 		}
 		all, cuts = all[:0], cuts[:0]
 		for _, s := range sets[i] {

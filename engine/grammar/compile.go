@@ -15,6 +15,7 @@ type rule struct {
 	automaton *dfa
 	counted   *counter
 	recursive bool
+	loops     bool // it repeats something without end
 	size      int
 }
 
@@ -105,6 +106,7 @@ func measure(rules []*rule) {
 		closed
 	)
 	mark := make([]uint8, len(rules))
+	loop := false
 	var walk func(e expression, visit func(int32))
 	walk = func(e expression, visit func(int32)) {
 		switch e := e.(type) {
@@ -117,6 +119,9 @@ func measure(rules []*rule) {
 				walk(k, visit)
 			}
 		case repeat:
+			if e.max < 0 {
+				loop = true
+			}
 			walk(e.of, visit)
 		case graph:
 			for _, a := range e.arcs {
@@ -127,25 +132,30 @@ func measure(rules []*rule) {
 		}
 	}
 	// A rule is recursive where it is on a cycle. It is enough to break each cycle once.
-	type place struct {
-		rule int32
-		next []int32
+	type visited struct {
+		rule     int32
+		of, next []int32
 	}
 	for i := range rules {
 		if mark[i] != unseen {
 			continue
 		}
-		enter := func(r int32) place {
+		enter := func(r int32) visited {
 			mark[r] = open
-			p := place{rule: r}
-			walk(rules[r].body, func(k int32) { p.next = append(p.next, k) })
+			p := visited{rule: r}
+			loop = false
+			walk(rules[r].body, func(k int32) { p.next = append(p.next, k); p.of = append(p.of, k) })
+			rules[r].loops = loop
 			return p
 		}
-		stack := []place{enter(int32(i))}
+		stack := []visited{enter(int32(i))}
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			if len(top.next) == 0 {
 				mark[top.rule] = closed
+				for _, k := range top.of {
+					rules[top.rule].loops = rules[top.rule].loops || rules[k].loops
+				}
 				rules[top.rule].size = sizeOf(&body{rules: rules, loop: 1}, rules[top.rule].body)
 				stack = stack[:len(stack)-1]
 				continue

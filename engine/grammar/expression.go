@@ -20,13 +20,14 @@ type body struct {
 	apart  bool    // no rule is built in place
 }
 
-// inlined tells whether a reference is replaced by the rule itself. In a repetition it is where
-// possible: a rule that ends and begins again within one token costs a step up and down for each
-// byte of the vocabulary.
+// inlined tells whether a reference is replaced by the rule itself. In a repetition it is where the
+// rule has none of its own: a character that ends and begins again within one token would cost a
+// step up and down for each byte of the vocabulary. A string stays a rule, so that its masks are
+// shared.
 func (b *body) inlined(r int32) bool {
 	rule := b.rules[r]
 	limit := 24
-	if b.loop > 0 && len(b.edges) < 20_000 {
+	if b.loop > 0 && !rule.loops && len(b.edges) < 20_000 {
 		limit = 4000
 	}
 	return !b.apart && rule.body != nil && !rule.recursive && rule.size > 0 && rule.size <= limit && len(b.inline) < 100

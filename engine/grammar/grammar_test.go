@@ -17,9 +17,15 @@ func letters(more ...string) *Vocabulary {
 	return NewVocabulary(len(tokens), func(id int32) []byte { return tokens[id] }, []int32{0})
 }
 
+// failer is what a test and a check of a property have in common.
+type failer interface {
+	Helper()
+	Fatalf(format string, a ...any)
+}
+
 // accepts tells whether a text is in the language, byte by byte, and fails where the mask and
 // Accept are not of one mind.
-func accepts(t testing.TB, g *Grammar, v *Vocabulary, text string) bool {
+func accepts(t failer, g *Grammar, v *Vocabulary, text string) bool {
 	t.Helper()
 	m := g.NewMatcher(v)
 	for i := range len(text) {

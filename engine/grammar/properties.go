@@ -280,6 +280,10 @@ func (c *schemas) object(s *spec) (expression, error) {
 		}
 		list = append(list, one)
 	}
+	const most = 256
+	if len(list)-least > most {
+		return nil, s.at.fail("properties", "there are %d optional ones, and the choice among more than %d takes too long", len(list)-least, most)
+	}
 	if len(list) > 32 { // as rules of their own, or the states of each suffix of the list multiply
 		for i, one := range list {
 			if one.text != nil {

@@ -1,7 +1,6 @@
 package grammar
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Cases of the suite below which this package must not fall.
@@ -195,18 +192,4 @@ func TestSuite(t *testing.T) {
 	if compiled < leastCompiled || texts < leastTexts {
 		t.Errorf("%d schemas compiled and %d texts were tried, before %d and %d", compiled, texts, leastCompiled, leastTexts)
 	}
-}
-
-// oracle compiles a schema with formats asserted.
-func oracle(schema []byte) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	if err := c.AddResource("mem:///schema.json", doc); err != nil {
-		return nil, err
-	}
-	return c.Compile("mem:///schema.json")
 }
