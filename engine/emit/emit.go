@@ -131,13 +131,28 @@ type Emitter struct {
 // that is wrong.
 func New(o Options) (*Emitter, error) { return start(o, usualTiming) }
 
-func start(o Options, t timing) (*Emitter, error) {
+// Check says what New would refuse, without starting anything.
+func (o Options) Check() error {
+	_, err := o.checked()
+	return err
+}
+
+// checked fills in what was left out and refuses what is wrong.
+func (o *Options) checked() (endpoint, error) {
 	p, err := parseEndpoint(o.Endpoint)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 	if err := o.complete(); err != nil {
-		return nil, fmt.Errorf("cannot send telemetry to %q: %w", o.Endpoint, err)
+		return p, fmt.Errorf("cannot send telemetry to %q: %w", o.Endpoint, err)
+	}
+	return p, nil
+}
+
+func start(o Options, t timing) (*Emitter, error) {
+	p, err := o.checked()
+	if err != nil {
+		return nil, err
 	}
 	e := &Emitter{
 		options: o, endpoint: p,
@@ -173,6 +188,7 @@ func (o *Options) complete() error {
 			return fmt.Errorf("a %s of %d is not between 1 and %d", n.what, *n.value, 1<<20)
 		}
 	}
+	o.BatchSize = min(o.BatchSize, o.Ring)
 	for _, d := range []struct {
 		what  string
 		value *time.Duration

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 var quick = timing{connect: 2 * time.Second, exchange: 2 * time.Second, alive: time.Hour}
@@ -277,6 +280,36 @@ func TestSilentReceiver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A load that never lets the ring run empty does not keep the rest from being
+// sent.
+func TestOverloadLeavesRoom(t *testing.T) {
+	r := &receiver{answer: func(http.ResponseWriter, *http.Request) { time.Sleep(2 * time.Millisecond) }}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "x"}))
+	e := started(t, Options{Endpoint: serveHTTP(t, r), Ring: 64, BatchSize: 8, Interval: time.Millisecond, Traces: true,
+		Metrics: true, Gatherer: registry, MetricsInterval: time.Millisecond})
+	stop := make(chan struct{})
+	var producer sync.WaitGroup
+	producer.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				emitStream(e, "s", 64)
+				runtime.Gosched()
+			}
+		}
+	})
+	e.Span(aSpan())
+	until(t, "metrics and a span are sent", func() bool { s := e.Status(); return s.MetricsSent > 2 && s.SpansSent == 1 && s.Dropped > 0 })
+	if err := closed(t, e); err == nil {
+		t.Log("nothing was lost by closing")
+	}
+	close(stop)
+	producer.Wait()
 }
 
 func TestTimeoutsAreSentences(t *testing.T) {

@@ -80,6 +80,8 @@ func TestOptionsRefusedWithASentence(t *testing.T) {
 		o.Endpoint = "http://localhost"
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%v; want %q in it", err, why)
+		} else if same := o.Check(); same == nil || same.Error() != err.Error() {
+			t.Errorf("Check says %v and New %v", same, err)
 		}
 	}
 }

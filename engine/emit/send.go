@@ -70,21 +70,28 @@ func (e *Emitter) run(ctx context.Context, aliveEvery time.Duration) {
 		dropped uint64
 		at      time.Time
 	}
+	always := make(chan struct{})
+	close(always)
+	due := 0 // records that are to be sent now
 	for {
+		// One batch at a time, so that under a load that never lets the ring
+		// run empty everything else has its turn.
+		var more chan struct{}
+		if due > 0 {
+			more = always
+		}
 		select {
+		case <-more:
+			n, _ := e.sendLogs(ctx, batch)
+			due -= n
+			if n == 0 {
+				due = 0
+			}
 		case <-e.wake:
-			for e.ring.len() >= e.options.BatchSize {
-				if more, _ := e.sendLogs(ctx, batch); !more {
-					break
-				}
-			}
+			due = max(due, e.ring.len()/e.options.BatchSize*e.options.BatchSize)
 		case now := <-flush.C:
-			for more := true; more; {
-				more, _ = e.sendLogs(ctx, batch)
-			}
-			for more := true; more; {
-				more, _ = e.sendSpans(ctx)
-			}
+			due = e.ring.len()
+			_, _ = e.sendSpans(ctx)
 			if d := e.dropped.Load(); d > told.dropped && now.Sub(told.at) >= dropReport {
 				e.say("%d telemetry records were dropped because %s is too slow", d-told.dropped, e.endpoint)
 				told.dropped, told.at = d, now
@@ -104,17 +111,17 @@ func (e *Emitter) run(ctx context.Context, aliveEvery time.Duration) {
 // gone would otherwise cost a timeout a batch.
 func (e *Emitter) finish(ctx context.Context, batch batch) {
 	healthy := true
-	send := func(some func() (bool, error)) {
-		for more := true; more && healthy && ctx.Err() == nil; {
+	send := func(some func() (int, error)) {
+		for n := 1; n > 0 && healthy && ctx.Err() == nil; {
 			var err error
-			more, err = some()
+			n, err = some()
 			healthy = err == nil
 		}
 	}
-	send(func() (bool, error) { return e.sendLogs(ctx, batch) })
-	send(func() (bool, error) { return e.sendSpans(ctx) })
+	send(func() (int, error) { return e.sendLogs(ctx, batch) })
+	send(func() (int, error) { return e.sendSpans(ctx) })
 	if e.options.Metrics {
-		send(func() (bool, error) { return false, e.sendMetrics(ctx) })
+		send(func() (int, error) { return 0, e.sendMetrics(ctx) })
 	}
 	for e.ring.peek() != nil {
 		e.ring.release()
@@ -131,8 +138,8 @@ func (e *Emitter) finish(ctx context.Context, batch batch) {
 	}
 }
 
-// sendLogs posts one batch; it tells whether there was one.
-func (e *Emitter) sendLogs(ctx context.Context, batch batch) (bool, error) {
+// sendLogs posts one batch; it tells of how many records.
+func (e *Emitter) sendLogs(ctx context.Context, batch batch) (int, error) {
 	batch.reset()
 	n := uint64(0)
 	for n < uint64(e.options.BatchSize) && batch.size() < bodyLimit {
@@ -146,7 +153,7 @@ func (e *Emitter) sendLogs(ctx context.Context, batch batch) (bool, error) {
 		e.ring.release()
 	}
 	if n == 0 {
-		return false, nil
+		return 0, nil
 	}
 	a := e.deliver(ctx, logs, batch.body(), n)
 	e.mu.Lock()
@@ -159,11 +166,12 @@ func (e *Emitter) sendLogs(ctx context.Context, batch batch) (bool, error) {
 	}
 	e.flight.Store(0)
 	e.mu.Unlock()
-	return true, a.err
+	return int(n), a.err
 }
 
-// sendSpans posts the spans that wait, as many as fit in one request.
-func (e *Emitter) sendSpans(ctx context.Context) (bool, error) {
+// sendSpans posts the spans that wait, as many as fit in one request; it
+// tells how many.
+func (e *Emitter) sendSpans(ctx context.Context) (int, error) {
 	var some []Span
 	for size := 0; size < bodyLimit; {
 		select {
@@ -176,7 +184,7 @@ func (e *Emitter) sendSpans(ctx context.Context) (bool, error) {
 		break
 	}
 	if len(some) == 0 {
-		return false, nil
+		return 0, nil
 	}
 	n := uint64(len(some))
 	body, err := e.encode(e.traceRequest(some))
@@ -193,7 +201,7 @@ func (e *Emitter) sendSpans(ctx context.Context) (bool, error) {
 		e.status.SpansFailed += refused
 	}
 	e.mu.Unlock()
-	return true, a.err
+	return len(some), a.err
 }
 
 func (e *Emitter) sendMetrics(ctx context.Context) error {
