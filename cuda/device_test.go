@@ -62,6 +62,11 @@ func loadKernels(t testing.TB, d *Device) *Kernels {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return k
 }
 

@@ -39,33 +39,33 @@ func (f Format) String() string { return formats[f].name }
 // Kernels is the portable kernels loaded on a device.
 type Kernels struct {
 	device *Device
-	linear map[variant]*Kernel
+	narrow [len(formats)][len(shapes)]*Kernel // products of up to 4 rows
+	wide   [len(formats)][2]*Kernel           // of up to 8, of up to 16
 	pack   [len(formats)]*Kernel
-	split  [2]*Kernel // to bfloat16, to halves
+	split  [len(formats)]*Kernel
 	read   *Kernel
 	fill   *Kernel
 
-	dependent bool // linear kernels may be launched before the one ahead has ended
+	dependent bool   // products may be launched before the launch ahead has ended
+	own       *Pool  // what follows lies here
+	scratch   Memory // sums of parts of the columns
+	counters  Memory // how many blocks are done with theirs
 }
 
-// variant is one of the kernels of a linear layer.
-type variant struct {
-	format Format
-	tiles  int // row tiles a warp
-	stages int
-	width  int // rows of activations: 4, 8, 16
-}
+// shape is how a product of up to 4 rows is compiled: row tiles a warp, and units
+// of weights on their way.
+type shape struct{ tiles, stages int }
 
-func (v variant) String() string {
-	return fmt.Sprintf("linear_%s_r%d_s%d_n%d", v.format, v.tiles, v.stages, v.width)
-}
+var shapes = [...]shape{{1, 3}, {1, 4}, {2, 3}}
 
-// shapes are the pairs of row tiles a warp and stages that are compiled.
-var shapes = [...]struct{ tiles, stages int }{{1, 3}, {1, 4}, {2, 3}}
+// scratchBytes bounds how a product of 5 to 16 rows may be divided; counterBytes
+// is as many counters as that can take.
+const scratchBytes, counterBytes = 32 << 20, 16 << 10
 
-// Kernels compiles and loads the portable kernels.
+// Kernels compiles and loads the portable kernels and the memory that they need
+// for themselves. Close the device after them.
 func (d *Device) Kernels() (*Kernels, error) {
-	k := &Kernels{device: d, linear: map[variant]*Kernel{}}
+	k := &Kernels{device: d}
 	name, ptx := "linear", kernels.Linear
 	if d.facts.Major >= 9 {
 		name, ptx, k.dependent = "linear90", kernels.Linear90, true
@@ -73,19 +73,6 @@ func (d *Device) Kernels() (*Kernels, error) {
 	linear, err := d.Load(name, ptx)
 	if err != nil {
 		return nil, err
-	}
-	for f := range formats {
-		for _, s := range shapes {
-			for _, width := range []int{4, 8, 16} {
-				v := variant{Format(f), s.tiles, s.stages, width}
-				if k.linear[v], err = linear.Kernel(v.String()); err != nil {
-					return nil, err
-				}
-				if err := k.linear[v].Allow(min(d.facts.Shared, portableShared)); err != nil {
-					return nil, err
-				}
-			}
-		}
 	}
 	pack, err := d.Load("pack", kernels.Pack)
 	if err != nil {
@@ -95,21 +82,41 @@ func (d *Device) Kernels() (*Kernels, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range []struct {
-		to   **Kernel
-		m    *Module
-		name string
-	}{
-		{&k.pack[BF16], pack, "pack_bf16"}, {&k.pack[FP8], pack, "pack_fp8"}, {&k.pack[NVFP4], pack, "pack_nvfp4"},
-		{&k.split[0], pack, "split_bfloat"}, {&k.split[1], pack, "split_half"},
-		{&k.read, memory, "read_memory"}, {&k.fill, memory, "fill_random"},
-	} {
-		if *l.to, err = l.m.Kernel(l.name); err != nil {
-			return nil, err
+	find := func(to **Kernel, m *Module, name string) {
+		if err == nil {
+			*to, err = m.Kernel(name)
 		}
 	}
-	return k, nil
+	find(&k.read, memory, "read_memory")
+	find(&k.fill, memory, "fill_random")
+	for f := range formats {
+		format := Format(f).String()
+		find(&k.pack[f], pack, "pack_"+format)
+		find(&k.split[f], pack, "split_"+format)
+		for i, s := range shapes {
+			find(&k.narrow[f][i], linear, fmt.Sprintf("linear_%s_r%d_s%d", format, s.tiles, s.stages))
+		}
+		find(&k.wide[f][0], linear, "linear_"+format+"_n8")
+		find(&k.wide[f][1], linear, "linear_"+format+"_n16")
+		for _, kernel := range append(k.narrow[f][:], k.wide[f][:]...) {
+			if err == nil {
+				err = kernel.Allow(min(d.facts.Shared, portableShared))
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if k.own, err = d.Pool(scratchBytes + counterBytes); err != nil {
+		return nil, err
+	}
+	k.scratch, _ = k.own.Take("scratch", scratchBytes)
+	k.counters, _ = k.own.Take("counters", counterBytes)
+	return k, k.counters.Fill(0)
 }
+
+// Close frees the memory that the kernels have for themselves.
+func (k *Kernels) Close() error { return k.own.Close() }
 
 // portableShared is the shared memory that a block has on every device since
 // compute capability 8.6, GB10 among them.
@@ -252,111 +259,57 @@ func (k *Kernels) packPart(m *Matrix, scratch Memory, p Part, tile int) error {
 }
 
 // Operand is up to [MaxRows] rows of activations as the tensor cores take them:
-// high and low 16-bit halves of each float32.
+// high and low 16 bits of each float32, as fragments.
 type Operand struct {
-	cols, stride int
-	half         bool
-	values       Memory // 16-bit [2, MaxRows, stride]
-	scales       Memory // float32 [MaxRows]
+	format Format
+	cols   int
+	units  int
+	n      int    // rows
+	values Memory // see kernels/formats.cuh
+	scales Memory // float32 [MaxRows]
 }
-
-// operandColumns is what the columns of an operand are rounded up to: the
-// widest unit.
-const operandColumns = 128
 
 // Operand makes room for activations of cols columns for matrices of format.
 func (k *Kernels) Operand(pool *Pool, format Format, cols int) (*Operand, error) {
-	o := &Operand{cols: cols, stride: (cols + operandColumns - 1) / operandColumns * operandColumns, half: formats[format].half}
+	f := &formats[format]
+	o := &Operand{format: format, cols: cols, units: (cols + f.cols - 1) / f.cols}
 	var err error
-	if o.values, err = pool.Take("activations", int64(2*MaxRows*o.stride*2)); err != nil {
+	if o.values, err = pool.Take("activations", int64(2*MaxRows*o.units*f.cols*2)); err != nil {
 		return nil, err
 	}
 	o.scales, err = pool.Take("activations", MaxRows*4)
 	return o, err
 }
 
-// Split sets o to n rows of float32 activations, pitch values apart.
-func (k *Kernels) Split(o *Operand, x Memory, n, pitch int) error {
-	kernel := k.split[0]
-	if o.half {
-		kernel = k.split[1]
+// tiles is how many tiles of 8 columns the tensor cores work on for n rows.
+func tiles(n int) int {
+	switch {
+	case n <= 4:
+		return 1
+	case n <= 8:
+		return 2
+	default:
+		return 4
 	}
-	a := k.device.args.Reset().Pointer(x.at).Pointer(o.values.at).Pointer(o.scales.at).Int(o.cols).Int(pitch).Int(o.stride)
-	return kernel.Launch(Grid{X: n, Block: min(1024, (o.cols+31)/32*32)}, a)
 }
 
-// Product is y = x·mᵀ + bias of n rows, n from 1 to [MaxRows].
+// Split sets o to n rows of float32 activations, pitch values apart.
+func (k *Kernels) Split(o *Operand, x Memory, n, pitch int) error {
+	o.n = n
+	a := k.device.args.Reset().Pointer(x.at).Pointer(o.values.at).Pointer(o.scales.at).
+		Int(o.cols).Int(pitch).Int(o.units).Int(tiles(n))
+	return k.split[o.format].Launch(Grid{X: n, Block: min(1024, (o.cols+31)/32*32)}, a)
+}
+
+// Product is y = x·mᵀ + bias for the rows of x.
 type Product struct {
-	Y     Memory // float32 [n, Pitch]
+	Y     Memory // float32 [rows, Pitch]
 	Pitch int
-	X     *Operand
+	X     *Operand // of the format and width of M
 	M     *Matrix
 	Bias  Memory // float32 [Out] or empty
-	N     int
-	Add   bool // add to y instead of setting it
+	Add   bool   // add to y instead of setting it
 }
 
 // Linear computes a product.
-func (k *Kernels) Linear(p *Product) error { return k.product(p, plan(p.M, p.N)) }
-
-// choice is how a product is divided. Splits are the parts that a row is summed
-// in, so they follow from the matrix alone; the rest has no influence on the
-// result.
-type choice struct {
-	variant
-	splits  int // warps that share the columns
-	abreast int // row groups that a block works on at once, each with its own warps
-}
-
-// plan chooses for a product of n rows.
-func plan(m *Matrix, n int) choice {
-	v := variant{format: m.format, tiles: 2, stages: 3, width: 16}
-	if n <= 8 {
-		v.width = 8
-	}
-	if n <= 4 {
-		v.width = 4
-	}
-	return choice{v, splits(m), 1}
-}
-
-// splits is how many warps share the columns of a matrix.
-func splits(m *Matrix) int { return max(1, min(8, m.units/2)) }
-
-// warps is how many a block has.
-func (c choice) warps() int { return c.splits * c.abreast }
-
-// shared is the dynamic shared memory of a block: units on their way and sums.
-func (c choice) shared() int {
-	columns, buffers := 2*c.width, 2
-	switch c.width {
-	case 4:
-		columns = 8
-	case 16:
-		buffers = 1
-	}
-	return c.warps() * c.tiles * (c.stages*formats[c.format].bytes + buffers*16*4*(columns+1))
-}
-
-// product launches a product as c says.
-func (k *Kernels) product(p *Product, c choice) error {
-	m := p.M
-	rows := 16 * c.tiles * c.abreast
-	blocks := (m.out + rows - 1) / rows
-	shared, threads := c.shared(), 32*c.warps()
-	kernel := k.linear[c.variant]
-	a := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at).Pointer(p.X.values.at)
-	if p.X.half {
-		a.Pointer(p.X.scales.at)
-	} else {
-		a.Pointer(0)
-	}
-	a.Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(p.N).Int(p.X.stride).Int(p.Pitch).Int(c.splits)
-	if p.Add {
-		a.Int(1)
-	} else {
-		a.Int(0)
-	}
-	return kernel.Launch(Grid{X: min(blocks, k.device.facts.SMs*kernel.resident(threads, shared)), Block: threads,
-		Shared: shared, Dependent: k.dependent}, a)
-}
+func (k *Kernels) Linear(p *Product) error { return k.product(p, plan(p.M)) }

@@ -152,9 +152,6 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := k.Split(o, x, MaxRows, cols); err != nil {
-		b.Fatal(err)
-	}
 	var copies []*Matrix
 	for len(copies) < 64 && (len(copies) < 2 || int64(len(copies))*copies[0].Bytes() < 1<<30) {
 		m, err := k.blank(own, format, rows, cols)
@@ -168,31 +165,33 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 	}
 	n := max(len(copies), 16)
 	for _, batch := range ns {
-		var choices []choice
-		c := plan(copies[0], batch)
-		choices = append(choices, c)
+		if err := k.Split(o, x, batch, cols); err != nil {
+			b.Fatal(err)
+		}
+		choices := []choice{plan(copies[0])}
 		if all {
 			choices = nil
-			for _, s := range shapes {
+			for s := range shapes {
 				for _, splits := range []int{2, 4, 8, 16} {
 					for _, abreast := range []int{1, 2, 4, 8} {
-						c.tiles, c.stages, c.splits, c.abreast = s.tiles, s.stages, splits, abreast
-						if c.shared() <= portableShared && c.warps() >= 4 && c.warps() <= 16 {
-							choices = append(choices, c)
+						c := choice{splits, s, abreast}
+						if batch > 4 && (s > 0 || abreast > 1) || c.narrowShared(format) > portableShared || splits*abreast < 4 && batch <= 4 || splits*abreast > 16 {
+							continue
 						}
+						choices = append(choices, c)
 					}
 				}
 			}
 		}
 		for _, c := range choices {
 			g := graph(b, d, n, func(i int) error {
-				return k.product(&Product{Y: out, Pitch: rows, X: o, M: copies[i%len(copies)], N: batch}, c)
+				return k.product(&Product{Y: out, Pitch: rows, X: o, M: copies[i%len(copies)]}, c)
 			})
 			took := median(b, d, g).Seconds() / float64(n)
 			g.Close()
 			bytes := float64(copies[0].Bytes())
 			fmt.Printf("%-25s %-6s %8.1f MB  n %-2d  r%d s%d %2d × %d  %8.2f µs  %5.1f%%\n", name, format, bytes/1e6, batch,
-				c.tiles, c.stages, c.splits, c.abreast, took*1e6, 100*bytes/took/bandwidth)
+				shapes[c.shape].tiles, shapes[c.shape].stages, c.splits, c.abreast, took*1e6, 100*bytes/took/bandwidth)
 		}
 	}
 	if err := d.Wait(); err != nil {

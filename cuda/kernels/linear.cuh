@@ -22,94 +22,7 @@
 //
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
 #pragma once
-#include "mma.cuh"
-
-// The formats: columns a unit, bytes a unit, 16-byte pieces of a row of x that
-// a lane needs a unit and the columns between them, and the product of a unit.
-struct BF16 {
-	static const int K = 32, BYTES = 1024, PIECES = 1;
-	// Piece i of lane t lies at column LANE·t + place(i) of the unit.
-	static const int LANE = 8;
-	static __host__ __device__ constexpr int place(int) { return 0; }
-
-	template <int NT> static DEVICE void multiply(float (&c)[NT][4], u32 w, int lane, const uint4 (&x)[NT][PIECES]) {
-		uint4 low = shared16(w + lane * 16), high = shared16(w + 512 + lane * 16);
-#pragma unroll
-		for (int n = 0; n < NT; n++) {
-			mma_bfloat(c[n], low.x, high.x, low.y, high.y, x[n][0].x, x[n][0].y);
-			mma_bfloat(c[n], low.z, high.z, low.w, high.w, x[n][0].z, x[n][0].w);
-		}
-	}
-};
-
-// An e4m3 number is a half with its exponent counted from 15 instead of 7, once
-// its seven lower bits are moved up by 7: the value times 2⁻⁸.
-struct FP8 {
-	static const int K = 64, BYTES = 1024, PIECES = 2;
-	static const int LANE = 16;
-	static __host__ __device__ constexpr int place(int i) { return 8 * i; }
-
-	// Bytes 1 and 3, then 0 and 2, as halves.
-	static DEVICE u32 odd(u32 w) { return (w & 0x80008000u) | ((w >> 1) & 0x3f803f80u); }
-	static DEVICE u32 even(u32 w) { return odd(w << 8); }
-
-	template <int NT> static DEVICE void multiply(float (&c)[NT][4], u32 w, int lane, const uint4 (&x)[NT][PIECES]) {
-		uint4 low = shared16(w + lane * 16), high = shared16(w + 512 + lane * 16);
-		const u32 *l = (const u32 *)&low, *h = (const u32 *)&high;
-#pragma unroll
-		for (int j = 0; j < 4; j++) {
-			u32 a0 = even(l[j]), a1 = even(h[j]), a2 = odd(l[j]), a3 = odd(h[j]);
-#pragma unroll
-			for (int n = 0; n < NT; n++) {
-				const u32 *b = (const u32 *)&x[n][j / 2];
-				mma_half(c[n], a0, a1, a2, a3, b[j % 2 * 2], b[j % 2 * 2 + 1]);
-			}
-		}
-	}
-};
-
-// An e2m1 number is a half with its exponent counted from 15 instead of 1, once
-// its sign is at bit 15 and the rest at bits 11 to 9: the value times 2⁻¹⁴. The
-// scale is a half of 5 exponent and 3 mantissa bits, times 2⁷. Their product is
-// exact. What comes out is 2⁻⁷ times the weight without the global scale.
-struct NVFP4 {
-	static const int K = 128, BYTES = 1152, PIECES = 4;
-
-	static const int LANE = 16;
-	static __host__ __device__ constexpr int place(int i) { return i / 2 * 64 + i % 2 * 8; }
-
-	// Eight codes: the halves of pairs 0 to 3.
-	static DEVICE void decode(u32 w, u32 s, u32 (&v)[4]) {
-		u32 u = w << 8;
-		v[0] = half2_mul(w & 0x8e008e00u, s);
-		v[1] = half2_mul(u & 0x8e008e00u, s);
-		v[2] = half2_mul(((w >> 3) & 0x0e000e00u) | ((w << 7) & 0x80008000u), s);
-		v[3] = half2_mul(((u >> 3) & 0x0e000e00u) | ((u << 7) & 0x80008000u), s);
-	}
-
-	template <int NT> static DEVICE void multiply(float (&c)[NT][4], u32 w, int lane, const uint4 (&x)[NT][PIECES]) {
-		u32 scales = shared4(w + 1024 + lane * 4);
-#pragma unroll
-		for (int half = 0; half < 2; half++) {
-			uint4 codes = shared16(w + 512 * half + lane * 16);
-			const u32 *q = (const u32 *)&codes;
-			u32 s = (half ? scales >> 1 : scales << 7) & 0x7f807f80u;
-			u32 sl = low_twice(s), sh = high_twice(s);
-#pragma unroll
-			for (int i = 0; i < 2; i++) {
-				u32 l[4], h[4];
-				decode(q[i], sl, l);
-				decode(q[i + 2], sh, h);
-#pragma unroll
-				for (int n = 0; n < NT; n++) {
-					const uint4 &b = x[n][2 * half + i];
-					mma_half(c[n], l[0], h[0], l[1], h[1], b.x, b.y);
-					mma_half(c[n], l[2], h[2], l[3], h[3], b.z, b.w);
-				}
-			}
-		}
-	}
-};
+#include "formats.cuh"
 
 // Where high and low of row n stand among the 8·NT columns.
 template <int NT> DEVICE int high_column(int n) { return NT < 4 ? n : n / 8 * 16 + n % 8; }
@@ -128,15 +41,15 @@ DEVICE void let_next_launch_begin() {
 }
 
 // w: packed weights, padded to 32 rows. scale: a factor for each row of w, or
-// null. x: 16-bit rows of stride values, first the high then, 16 rows on, the
-// low. x_scale: a factor for each row of x, or null. y: float32 [n, pitch].
+// null. x: fragments of the activations (formats.cuh). x_scale: a factor for each
+// row of x, or null. y: float32 [n, pitch].
 // units: units a row tile. splits: warps that share the columns; a block has a
 // multiple of them and takes as many groups of 16·RT rows at a time. add: y +=
 // instead of y =.
 template <class F, int RT, int NT, int STAGES>
-DEVICE void linear(const u8 *__restrict__ w, const float *__restrict__ scale, const u16 *__restrict__ x,
+DEVICE void linear(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
                    const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
-                   int units, int n, int stride, int pitch, int splits, int add) {
+                   int units, int n, int pitch, int splits, int add) {
 	extern __shared__ __align__(128) u8 shared[];
 	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT, WIDTH = 8 * NT + 1;
 	const int BUFFERS = NT < 4 ? 2 : 1; // sums, while the last ones are still added up
@@ -182,22 +95,15 @@ DEVICE void linear(const u8 *__restrict__ w, const float *__restrict__ scale, co
 	let_next_launch_begin();
 	wait_for_launch_ahead();
 
-	// The columns of x that this lane feeds: the first of each tile of 8. A lane
-	// without a row takes another's: its columns are not looked at.
-	const u16 *xs[NT];
-#pragma unroll
-	for (int i = 0; i < NT; i++) {
-		int row = NT == 1 ? g & 3 : i / 2 * 8 + g;
-		bool low = NT == 1 ? g >= 4 : i & 1;
-		xs[i] = x + (size_t)(min(row, n - 1) + (low ? 16 : 0)) * stride + begin * F::K + t * F::LANE;
-	}
+	// The pieces of x that this lane feeds. One without a row takes another's: what
+	// becomes of it is not looked at.
+	const int feed = NT == 1 ? (g & 4) + min(g & 3, n - 1) : min(g, n - 1);
+	const uint4 *xs = x + (size_t)begin * NT * F::PIECES * 32 + 4 * feed + t;
 	uint4 v[NT][F::PIECES];
 	auto fetch = [&](int unit) {
 #pragma unroll
-		for (int i = 0; i < NT; i++)
-#pragma unroll
-			for (int p = 0; p < F::PIECES; p++)
-				v[i][p] = __ldg((const uint4 *)(xs[i] + unit * F::K + F::place(p)));
+		for (int i = 0; i < NT * F::PIECES; i++)
+			v[i / F::PIECES][i % F::PIECES] = __ldg(xs + (unit * NT * F::PIECES + i) * 32);
 	};
 	fetch(0);
 
@@ -271,17 +177,162 @@ DEVICE void linear(const u8 *__restrict__ w, const float *__restrict__ scale, co
 	}
 }
 
-#define LINEAR(name, F, RT, NT, STAGES)                                                                              \
-	extern "C" __global__ void __launch_bounds__(512, 1)                                                         \
-	    name(const u8 *w, const float *scale, const u16 *x, const float *x_scale, const float *bias, float *y, \
-	         int rows, int units, int n, int stride, int pitch, int splits, int add) {                               \
-		linear<F, RT, NT, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, stride, pitch, splits, add); \
+// The same for 5 to 16 rows, where activations are more to read than weights: all
+// warps of a block take the same columns, so they share what they read of x. A
+// block has 8 warps of 32 rows each. If the grid has a second dimension it is the
+// splits, and the block that finishes last adds up what the others left in
+// scratch: for each split and block a float32 [2·NT·4, 256]; counters are 0 before
+// and after. Else a block goes through all the splits itself.
+template <class F, int NT>
+DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
+                 const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
+                 int units, int n, int pitch, int splits, int add, float *scratch, u32 *counters) {
+	extern __shared__ __align__(128) u8 shared[];
+	const int RT = 2, STAGES = 3, SLOT = RT * F::BYTES, RING = STAGES * SLOT, X = NT * F::PIECES * 512, HALF = NT / 2;
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+	const int group = blockIdx.x * 8 + warp;
+	const bool busy = group * 32 < rows;
+	int split = gridDim.y > 1 ? blockIdx.y : 0;
+	const int begin = gridDim.y > 1 ? split * units / splits : 0, end = gridDim.y > 1 ? (split + 1) * units / splits : units;
+
+	const u8 *from = w + ((size_t)group * RT * units + begin) * F::BYTES + lane * 16;
+	const size_t tile = (size_t)units * F::BYTES;
+	const u32 ring = shared_address(shared) + warp * RING, x_ring = shared_address(shared) + 8 * RING;
+	auto copy_weights = [&](int unit, int slot) {
+		if (busy && unit < end) {
+#pragma unroll
+			for (int r = 0; r < RT; r++) {
+				const u8 *p = from + r * tile + (size_t)(unit - begin) * F::BYTES;
+				u32 to = ring + slot * SLOT + r * F::BYTES + lane * 16;
+				copy16(to, p);
+				copy16(to + 512, p + 512);
+				if (F::BYTES > 1024 && lane < 8)
+					copy16(to + 1024, p + 1024);
+			}
+		}
+	};
+	auto copy_x = [&](int unit, int slot) {
+		if (unit < end)
+#pragma unroll
+			for (int i = 0; i < (X + 4095) / 4096; i++)
+				if (X >= 4096 || threadIdx.x * 16 < X)
+					copy16(x_ring + slot * X + i * 4096 + threadIdx.x * 16,
+					       (const u8 *)x + (size_t)unit * X + i * 4096 + threadIdx.x * 16);
+	};
+	copy_weights(begin, 0);
+	copy_weights(begin + 1, 1);
+	let_next_launch_begin();
+	wait_for_launch_ahead();
+	copy_x(begin, 0);
+	copy_commit();
+	copy_x(begin + 1, 1);
+	copy_commit();
+
+	float c[RT][NT][4], total[RT][HALF][4];
+#pragma unroll
+	for (int i = 0; i < RT * NT * 4; i++)
+		c[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
+#pragma unroll
+	for (int i = 0; i < RT * HALF * 4; i++)
+		total[i / (4 * HALF)][i / 4 % HALF][i % 4] = 0;
+	int boundary = (split + 1) * units / splits, slot = 0;
+#pragma unroll 1
+	for (int unit = begin; unit < end; unit++) {
+		// Everybody's copies for this unit are there, and everybody is done with the
+		// slots of the one before.
+		copy_wait<STAGES - 2>();
+		__syncthreads();
+		int next = slot == 0 ? STAGES - 1 : slot - 1;
+		copy_weights(unit + STAGES - 1, next);
+		copy_x(unit + STAGES - 1, next);
+		copy_commit();
+		if (busy) {
+			F::template stream<RT, NT>(c, ring + slot * SLOT, x_ring + slot * X, lane);
+			if (unit + 1 == boundary) {
+#pragma unroll
+				for (int r = 0; r < RT; r++)
+#pragma unroll
+					for (int i = 0; i < NT; i += 2)
+#pragma unroll
+						for (int j = 0; j < 4; j++) {
+							total[r][i / 2][j] += c[r][i][j] + c[r][i + 1][j];
+							c[r][i][j] = c[r][i + 1][j] = 0;
+						}
+				split++;
+				boundary = (split + 1) * units / splits;
+			}
+		}
+		slot = slot == STAGES - 1 ? 0 : slot + 1;
 	}
-#define WIDTHS(name, F, RT, STAGES)         \
-	LINEAR(name##_n4, F, RT, 1, STAGES) \
-	LINEAR(name##_n8, F, RT, 2, STAGES) \
-	LINEAR(name##_n16, F, RT, 4, STAGES)
-#define FORMATS(RT, STAGES)                                              \
-	WIDTHS(linear_bf16_r##RT##_s##STAGES, BF16, RT, STAGES)          \
-	WIDTHS(linear_fp8_r##RT##_s##STAGES, FP8, RT, STAGES)            \
-	WIDTHS(linear_nvfp4_r##RT##_s##STAGES, NVFP4, RT, STAGES)
+
+	if (gridDim.y > 1) {
+		const int VALUES = RT * HALF * 4;
+		float *mine = scratch + ((size_t)blockIdx.y * gridDim.x + blockIdx.x) * VALUES * 256 + threadIdx.x;
+#pragma unroll
+		for (int i = 0; i < VALUES; i++)
+			mine[i * 256] = total[i / (4 * HALF)][i / 4 % HALF][i % 4];
+		__threadfence();
+		__syncthreads();
+		u32 *last = (u32 *)shared;
+		if (threadIdx.x == 0) {
+			u32 before = atomicAdd(counters + blockIdx.x, 1);
+			*last = before + 1 == gridDim.y;
+			if (*last)
+				counters[blockIdx.x] = 0;
+		}
+		__syncthreads();
+		if (!*last)
+			return;
+		__threadfence();
+#pragma unroll
+		for (int i = 0; i < VALUES; i++) {
+			float sum = 0;
+			for (int s = 0; s < splits; s++)
+				sum += __ldcg(scratch + ((size_t)s * gridDim.x + blockIdx.x) * VALUES * 256 + i * 256 + threadIdx.x);
+			total[i / (4 * HALF)][i / 4 % HALF][i % 4] = sum;
+		}
+	}
+#pragma unroll
+	for (int r = 0; r < RT; r++)
+#pragma unroll
+		for (int upper = 0; upper < 2; upper++) {
+			int out = group * 32 + 16 * r + g + 8 * upper;
+			if (out >= rows)
+				continue;
+			float factor = scale ? __ldg(scale + out) : 1, shift = bias ? __ldg(bias + out) : 0;
+#pragma unroll
+			for (int i = 0; i < HALF; i++)
+#pragma unroll
+				for (int j = 0; j < 2; j++) {
+					int row = 8 * i + 2 * t + j;
+					if (row >= n)
+						continue;
+					float sum = total[r][i][2 * upper + j] * factor;
+					if (x_scale)
+						sum *= x_scale[row];
+					if (bias)
+						sum += shift;
+					float *p = y + (size_t)row * pitch + out;
+					*p = add ? *p + sum : sum;
+				}
+		}
+}
+
+#define LINEAR(name, F, RT, STAGES)                                                                                  \
+	extern "C" __global__ void __launch_bounds__(512, 1)                                                         \
+	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
+	         int rows, int units, int n, int pitch, int splits, int add) {                                           \
+		linear<F, RT, 1, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add);         \
+	}
+#define WIDE(name, F, NT)                                                                                            \
+	extern "C" __global__ void __launch_bounds__(256, 2)                                                         \
+	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
+	         int rows, int units, int n, int pitch, int splits, int add, float *scratch, u32 *counters) {            \
+		wide<F, NT>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add, scratch, counters);   \
+	}
+#define FORMAT(name, F)                          \
+	LINEAR(linear_##name##_r1_s3, F, 1, 3)   \
+	LINEAR(linear_##name##_r1_s4, F, 1, 4)   \
+	LINEAR(linear_##name##_r2_s3, F, 2, 3)   \
+	WIDE(linear_##name##_n8, F, 2)           \
+	WIDE(linear_##name##_n16, F, 4)

@@ -4,6 +4,6 @@
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
 #include "linear.cuh"
 
-FORMATS(1, 3)
-FORMATS(1, 4)
-FORMATS(2, 3)
+FORMAT(bf16, BF16)
+FORMAT(fp8, FP8)
+FORMAT(nvfp4, NVFP4)

@@ -2,7 +2,7 @@
 // 16-bit numbers.
 //
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
-#include "mma.cuh"
+#include "formats.cuh"
 
 // Weights are packed a unit (16 rows by K columns) at a time, a warp each: blocks
 // of four warps, unit = 4·blockIdx.x + warp along the columns, tile = blockIdx.y
@@ -80,12 +80,13 @@ extern "C" __global__ void pack_nvfp4(const u8 *w, const u8 *scale, u8 *to, int 
 	((u32 *)out)[256 + lane] = scales;
 }
 
-// Activations: row blockIdx.x of x becomes high and low, 16 rows apart, with 0
-// from cols to stride. As halves the row is first divided by a power of two
-// that brings its largest number to 2¹³ and more; scale tells which.
-template <bool HALF> DEVICE void split(const float *x, u16 *to, float *scale, int cols, int pitch, int stride) {
+// Activations: row blockIdx.x of x, float32 [n, pitch], becomes high and low
+// numbers of 16 bits in fragments (formats.cuh), 0 from cols on. As halves the
+// row is first divided by a power of two that brings its largest number to 2¹³
+// and more; scale tells which.
+template <class F, bool HALF>
+DEVICE void split(const float *x, u16 *to, float *scale, int cols, int pitch, int units, int tiles) {
 	const float *from = x + (size_t)blockIdx.x * pitch;
-	u16 *high = to + (size_t)blockIdx.x * stride, *low = high + (size_t)16 * stride;
 	float factor = 1;
 	if (HALF) {
 		__shared__ u32 largest[32];
@@ -105,18 +106,20 @@ template <bool HALF> DEVICE void split(const float *x, u16 *to, float *scale, in
 		if (threadIdx.x == 0)
 			scale[blockIdx.x] = __uint_as_float((u32)(127 + e) << 23);
 	}
-	for (int i = threadIdx.x; i < stride; i += blockDim.x) {
+	for (int i = threadIdx.x; i < units * F::K; i += blockDim.x) {
 		float v = i < cols ? from[i] * factor : 0;
 		u16 h = HALF ? half_bits(v) : bfloat_bits(v);
-		high[i] = h;
+		to[fragment<F>(tiles, blockIdx.x, false, i)] = h;
 		v -= HALF ? half_value(h) : bfloat_value(h);
-		low[i] = HALF ? half_bits(v) : bfloat_bits(v);
+		to[fragment<F>(tiles, blockIdx.x, true, i)] = HALF ? half_bits(v) : bfloat_bits(v);
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(1024) split_half(const float *x, u16 *to, float *scale, int cols, int pitch, int stride) {
-	split<true>(x, to, scale, cols, pitch, stride);
-}
-extern "C" __global__ void __launch_bounds__(1024) split_bfloat(const float *x, u16 *to, float *scale, int cols, int pitch, int stride) {
-	split<false>(x, to, scale, cols, pitch, stride);
-}
+#define SPLIT(name, F, HALF)                                                                             \
+	extern "C" __global__ void __launch_bounds__(1024)                                               \
+	    name(const float *x, u16 *to, float *scale, int cols, int pitch, int units, int tiles) {     \
+		split<F, HALF>(x, to, scale, cols, pitch, units, tiles);                                 \
+	}
+SPLIT(split_bf16, BF16, false)
+SPLIT(split_fp8, FP8, true)
+SPLIT(split_nvfp4, NVFP4, true)

@@ -1,0 +1,96 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+// choice is how a product is divided. Splits are the parts that a row is summed
+// in, so they follow from the matrix alone, on every device and for any number
+// of rows; the rest has no influence on the result.
+type choice struct {
+	splits  int // parts of the columns
+	shape   int // of shapes, up to 4 rows
+	abreast int // row groups that a block works on at once, up to 4 rows
+}
+
+// plan chooses for a matrix, after what was measured (docs/gpu.md): as many warps
+// as keep the memory busy, no more splits than that takes, and two row tiles a
+// warp where there are rows enough, since they share what is read of x.
+func plan(m *Matrix) choice {
+	c := choice{splits: 8, shape: 1, abreast: 1}
+	switch {
+	case m.format == NVFP4 && m.out >= 1<<17:
+		c = choice{2, 2, 2}
+	case m.format == NVFP4 && m.out >= 16000:
+		c = choice{4, 2, 2}
+	case m.format == NVFP4 && m.out >= 12000:
+		c = choice{4, 0, 1}
+	case m.format == BF16 && m.out <= 6144, m.format == FP8 && m.out <= 4096:
+		c = choice{16, 0, 1}
+	}
+	for c.splits > 1 && c.splits*2 > m.units {
+		c.splits /= 2
+	}
+	return c
+}
+
+// narrowShared is the dynamic shared memory of a block for up to 4 rows: units on
+// their way, and sums of 8 columns twice.
+func (c choice) narrowShared(format Format) int {
+	s := shapes[c.shape]
+	return c.splits * c.abreast * s.tiles * (s.stages*formats[format].bytes + 2*16*9*4)
+}
+
+// Blocks for 5 to 16 rows: 8 warps of 32 rows, three units on their way.
+const (
+	wideRows    = 256
+	wideThreads = 256
+	wideStages  = 3
+)
+
+// wideShared is the dynamic shared memory of such a block: weights, and a unit of
+// activations in two bytes a value, high and low.
+func wideShared(format Format, tiles int) int {
+	f := &formats[format]
+	return wideStages * (wideRows/16*f.bytes + tiles*8*f.cols*2)
+}
+
+// product launches a product as c says.
+func (k *Kernels) product(p *Product, c choice) error {
+	m, n := p.M, p.X.n
+	f := &formats[m.format]
+	a := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at).Pointer(p.X.values.at)
+	if f.half {
+		a.Pointer(p.X.scales.at)
+	} else {
+		a.Pointer(0)
+	}
+	a.Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits)
+	if p.Add {
+		a.Int(1)
+	} else {
+		a.Int(0)
+	}
+	if n > 4 {
+		return k.wideProduct(m, n, c.splits, a)
+	}
+	kernel, shared, threads := k.narrow[m.format][c.shape], c.narrowShared(m.format), 32*c.splits*c.abreast
+	rows := 16 * shapes[c.shape].tiles * c.abreast
+	blocks := min((m.out+rows-1)/rows, k.device.facts.SMs*kernel.resident(threads, shared))
+	return kernel.Launch(Grid{X: blocks, Block: threads, Shared: shared, Dependent: k.dependent}, a)
+}
+
+// wideProduct launches a product of 5 to 16 rows. Where rows alone do not fill the
+// device, the splits become blocks of their own, as far as scratch holds their
+// sums; the result is the same.
+func (k *Kernels) wideProduct(m *Matrix, n, splits int, a *Args) error {
+	kernel, tiles := k.wide[m.format][0], tiles(n)
+	if n > 8 {
+		kernel = k.wide[m.format][1]
+	}
+	a.Pointer(k.scratch.at).Pointer(k.counters.at)
+	g := Grid{X: (m.out + wideRows - 1) / wideRows, Y: 1, Block: wideThreads, Shared: wideShared(m.format, tiles), Dependent: k.dependent}
+	if sums := tiles / 2 * 8 * wideRows * 4; g.X < 4*k.device.facts.SMs && int64(g.X)*int64(splits)*int64(sums) <= k.scratch.bytes &&
+		int64(g.X)*4 <= k.counters.bytes {
+		g.Y = splits
+	}
+	return kernel.Launch(g, a)
+}
