@@ -77,7 +77,9 @@ func (w *watched) Accept() (net.Conn, error) {
 		}
 		w.mu.Lock()
 		tell := w.dead == nil && !w.closed
-		w.dead = err
+		if tell { // a server closes its listener after such an error: dead is what came first
+			w.dead = err
+		}
 		w.mu.Unlock()
 		if tell && w.died != nil {
 			go w.died()
@@ -96,9 +98,6 @@ func (w *watched) Close() error {
 func (w *watched) failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
-		return nil
-	}
 	return w.dead
 }
 

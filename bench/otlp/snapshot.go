@@ -33,7 +33,7 @@ type State struct {
 }
 
 // Listening tells whether every wanted address listens, and there is one.
-func (s *State) Listening() bool {
+func (s State) Listening() bool {
 	for _, l := range s.Listeners {
 		if l.Address == "" {
 			return false

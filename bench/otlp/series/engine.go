@@ -310,15 +310,15 @@ func (e *engine) gauges() []Gauge {
 	length := ratio(taken, e.sum(rounds, rateOf)) + 1
 	add(MeanAccepted, "tokens", "1 + accepted tokens over verifications, in the last interval", first(length, e.mean(acceptLen, value)), server, rounds, acceptLen)
 	if len(e.roles[stepTime]) > 0 {
-		add(StepTime, "s", "mean of the last interval", e.observed(stepTime), clock, stepTime)
+		add(StepTime, "s", "mean of the last interval that had any", e.observed(stepTime), clock, stepTime)
 	} else {
 		add(StepTime, "s", "1 / steps a second: true while the engine is busy", ratio(1, e.sum(steps, rateOf)), measure.Estimate, steps)
 	}
 	add(OutputRate, "tok/s", "generated tokens", first(e.sum(output, rateOf), e.sum(outputRate, value), e.usageRate("output", "completion")), server, output, outputRate, usage)
 	add(PromptRate, "tok/s", "prompt tokens", first(e.sum(prompt, rateOf), e.sum(promptRate, value), e.usageRate("input", "prompt")), server, prompt, promptRate, usage)
-	add(TTFT, "s", "mean of the last interval, the engine's own", e.observed(firstToken), clock, firstToken)
-	add(TPOT, "s", "mean of the last interval, the engine's own", e.observed(perToken), clock, perToken)
-	add(E2E, "s", "mean of the last interval, the engine's own", e.observed(duration), clock, duration)
+	add(TTFT, "s", "mean of the last interval that had any, the engine's own", e.observed(firstToken), clock, firstToken)
+	add(TPOT, "s", "mean of the last interval that had any, the engine's own", e.observed(perToken), clock, perToken)
+	add(E2E, "s", "mean of the last interval that had any, the engine's own", e.observed(duration), clock, duration)
 	return out
 }
 

@@ -76,11 +76,11 @@ type series struct {
 	at       uint64 // emitter's time of the latest point; 0 = it has none
 	got      time.Duration
 	start    uint64
-	value    float64 // cumulative value, gauge, or level
-	total    float64 // increase since the series was first seen
-	rate     float64 // per second; of observations for histograms
-	rated    bool    // there was enough for a rate
-	interval distribution
+	value    float64      // cumulative value, gauge, or level
+	total    float64      // increase since the series was first seen
+	rate     float64      // per second; of observations for histograms
+	rated    bool         // there was enough for a rate
+	interval distribution // the latest that has observations
 	whole    distribution // cumulative: the latest point; delta: the sum of all
 	resets   int
 }
@@ -289,10 +289,9 @@ func (s *series) observations(p *decode.Point, first, restarted bool, since floa
 		if o := own(p); o > 0 {
 			over = o
 		}
-		s.interval = d
 		s.whole = s.whole.plus(&d)
 	case first:
-		s.interval, s.whole = distribution{}, d
+		s.whole = d
 		return false
 	default:
 		part, ok := d.minus(&s.whole)
@@ -304,13 +303,16 @@ func (s *series) observations(p *decode.Point, first, restarted bool, since floa
 			}
 		}
 		part.quantiles = d.quantiles
-		s.interval, s.whole = part, d
+		s.whole, d = d, part
 	}
-	s.total += float64(s.interval.count)
+	s.total += float64(d.count)
 	if over > 0 {
-		s.rate, s.rated = float64(s.interval.count)/over, true
+		s.rate, s.rated = float64(d.count)/over, true
 	}
-	return s.interval.count > 0
+	if d.count > 0 { // an interval without any observation says nothing about them
+		s.interval = d
+	}
+	return d.count > 0
 }
 
 // plotted is the value of the series' line.
@@ -350,7 +352,7 @@ type Line struct {
 	Value                                    measure.Num
 	Total                                    measure.Num // what a sum rose by, or a histogram counted, since it was first seen
 	Rate                                     measure.Num // observations a second, of a histogram
-	P50, P90, P99                            measure.Num // of the last interval, estimated from buckets
+	P50, P90, P99                            measure.Num // of the last interval that had any, estimated from buckets
 	Resets                                   int
 	Age                                      time.Duration // since the latest point came
 	Points                                   []Sample      // only where Query.Points asks
