@@ -10,11 +10,12 @@ import (
 // Bounds of what a grammar may grow to. They hold compile time and memory of a hostile grammar to
 // about a second and a few hundred megabytes.
 const (
-	maxNodes  = 400_000   // nodes of one rule's nondeterministic automaton
-	maxStates = 50_000    // states of one rule
-	maxTotal  = 400_000   // states of a grammar
-	maxRules  = 20_000    // rules of a grammar
-	maxWork   = 8_000_000 // node visits of one determinisation
+	maxNodes  = 400_000    // nodes of one rule's nondeterministic automaton
+	maxEdges  = 500_000    // its edges
+	maxStates = 50_000     // states of one rule
+	maxTotal  = 400_000    // states of a grammar
+	maxRules  = 20_000     // rules of a grammar
+	maxWork   = 20_000_000 // node visits of one determinisation
 	lastChar  = 0x10FFFF
 	callBase  = lastChar + 1 // labels from here on are calls: callBase + rule
 )
@@ -38,6 +39,7 @@ const (
 type nfa struct {
 	skips [][]skip
 	edges [][]edge
+	total int // edges
 	err   error
 }
 
@@ -55,7 +57,14 @@ func (n *nfa) node() int32 {
 
 func (n *nfa) skip(from, to int32) { n.skips[from] = append(n.skips[from], skip{to, always}) }
 
-func (n *nfa) edge(from, lo, hi, to int32) { n.edges[from] = append(n.edges[from], edge{lo, hi, to}) }
+func (n *nfa) edge(from, lo, hi, to int32) {
+	if n.total++; n.total > maxEdges && n.err == nil {
+		n.err = fmt.Errorf("it is too large: a rule has more than %d transitions", maxEdges)
+	}
+	if n.err == nil {
+		n.edges[from] = append(n.edges[from], edge{lo, hi, to})
+	}
+}
 
 // dfa is a deterministic automaton: start is state 0, the edges of a state are sorted and disjoint.
 // One without states accepts nothing.
@@ -180,6 +189,7 @@ func (n *nfa) determinise(start, end int32) (*dfa, error) {
 				}
 			}
 		}
+		work += len(all)
 		slices.SortFunc(all, func(a, b edge) int { return int(a.lo) - int(b.lo) })
 		slices.Sort(cuts)
 		cuts = slices.Compact(cuts)
