@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"velo/engine/ops"
@@ -40,16 +41,16 @@ func TestFP8(t *testing.T) {
 	}
 }
 
-// BenchmarkFP8 multiplies 64 rows of 4096 columns by one and four rows of
+// BenchmarkFP8 multiplies 64 rows of 4096 columns by one, four and 256 rows of
 // activations.
 func BenchmarkFP8(b *testing.B) {
 	r := rand.New(rand.NewPCG(33, 34))
 	const in, out = 4096, 64
-	x := random(r, 4*in)
+	x := random(r, 256*in)
 	for _, k := range available() {
 		for _, kind := range []weights.Type{weights.FP8Row, weights.FP8Block, weights.BF16} {
-			for _, rows := range []int{1, 4} {
-				b.Run(k.name+"/"+kind.String()+"/"+string(rune('0'+rows)), func(b *testing.B) {
+			for _, rows := range []int{1, 4, 256} {
+				b.Run(k.name+"/"+kind.String()+"/"+strconv.Itoa(rows), func(b *testing.B) {
 					backend := New(Options{Workers: 1})
 					backend.k = k
 					m, err := backend.Matrix(quantisedWeight(r, kind, out, in))

@@ -144,7 +144,7 @@ var allTypes = []weights.Type{weights.F32, weights.F16, weights.BF16, weights.Q8
 // with Row in float64, and a batch with its rows alone, bit by bit.
 func TestLinear(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	const in, rows = 512, 7
+	const in, rows = 512, 18
 	for _, kind := range allTypes {
 		w, other := quantisedWeight(r, kind, 37, in), quantisedWeight(r, weights.Q8_0, 3, in)
 		bias := random(r, 40)

@@ -175,17 +175,22 @@ func (t *linear) integers(p *part, from, to int, s *scratch) {
 	}
 }
 
-// floats multiplies rows from … to of p in float32, dequantised four at a
-// time. The kernel takes one vector and four: for few rows of x those are
-// rows of the matrix, for many they are rows of x; products commute and the
-// order of the sum is the same.
+// floats multiplies rows from … to of p in float32, dequantised four at a time
+// and more for many rows of x, which are read again for each lot. The kernel
+// takes one vector and four: for few rows of x those are rows of the matrix,
+// for many they are rows of x; products commute and the order of the sum is the
+// same.
 func (t *linear) floats(p *part, from, to int, s *scratch) {
 	k, n := t.b.k, t.m.in
-	s.rows = grow(s.rows, 4*n)
-	for i := from; i < to; i += 4 {
-		many := min(4, to-i)
+	lot := 4
+	if t.rows >= 16 {
+		lot = 16
+	}
+	for i := from; i < to; i += lot {
+		many := min(lot, to-i)
 		w := floatRows(p.weight, i, many)
 		if w == nil {
+			s.rows = grow(s.rows, lot*n)
 			for r := range many {
 				k.dequantise(p.weight, s.rows[r*n:(r+1)*n], i+r)
 			}
@@ -203,12 +208,12 @@ func (t *linear) floats(p *part, from, to int, s *scratch) {
 		}
 		for ; row < t.rows; row++ {
 			x := &t.x.row(row)[0]
-			if many == 4 {
-				k.dot4(x, &w[0], n, n, &s.out)
-				t.put(row, p.first+i, s.out[:])
-				continue
+			r := 0
+			for ; r+4 <= many; r += 4 {
+				k.dot4(x, &w[r*n], n, n, &s.out)
+				t.put(row, p.first+i+r, s.out[:])
 			}
-			for r := range many {
+			for ; r < many; r++ {
 				k.dot4(x, &w[r*n], 0, n, &s.out)
 				t.put(row, p.first+i+r, s.out[:1])
 			}
