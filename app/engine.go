@@ -141,8 +141,9 @@ func (e *theEngine) command() (supervise.Command, console.EngineConfig, error) {
 		if s.Key, err = e.console.secrets.Get(console.EngineID); err != nil {
 			return s, c, fmt.Errorf("cannot read the engine's key from the %s: %w", e.console.secrets.Where(), err)
 		}
-		s.Env = append(slices.Clone(s.Env), serveKey+"="+s.Key)
 	}
+	// Set even where there is none: one in the window's own environment is not meant.
+	s.Env = append(slices.Clone(s.Env), serveKey+"="+s.Key)
 	return s, c, nil
 }
 

@@ -58,6 +58,9 @@ func TestNothingIsCutOrOverlaps(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %g", state.name, size.Width), func(t *testing.T) {
 				g := newStage(t, state.fake(), size.Width, size.Height)
 				for _, p := range g.shell.pages {
+					if strings.HasPrefix(state.name, "engine") && p.id != EnginePage {
+						continue
+					}
 					g.shell.Show(p.id)
 					if p.id == ReportPage && state.name != "empty" {
 						g.shell.openReport("one")

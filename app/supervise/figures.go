@@ -35,6 +35,10 @@ type Figures struct {
 // prefix is that of the engine's metrics.
 const prefix = "velogb10_"
 
+// unwell is how many health checks in a row must fail before it is told: one may well be late on a
+// busy machine.
+const unwell = 3
+
 // largestReply bounds what is read of a reply, bytes.
 const largestReply = 4 << 20
 
@@ -51,9 +55,16 @@ type health struct {
 // is stopping or gone.
 func (s *Supervisor) probe(p *process, base string) {
 	base = Reachable(base)
-	for {
-		if _, err := s.health(p, base); err == nil {
+	for failed := 1; ; failed++ {
+		_, err := s.health(p, base)
+		if err == nil {
 			break
+		}
+		if failed == unwell {
+			s.whileWatched(p, func(st *Status) {
+				st.Ill = err.Error()
+				s.become(*st)
+			})
 		}
 		select {
 		case <-p.watched.Done():
@@ -62,7 +73,7 @@ func (s *Supervisor) probe(p *process, base string) {
 		}
 	}
 	if !s.whileWatched(p, func(st *Status) {
-		st.State, st.Checking = Ready, false
+		st.State, st.Checking, st.Ill = Ready, false, ""
 		s.become(*st)
 	}) {
 		return
@@ -85,7 +96,7 @@ func (s *Supervisor) probe(p *process, base string) {
 			st.Figures = last
 			was := st.Ill
 			st.Ill = ""
-			if ill >= 3 { // one reading may well be late on a busy machine
+			if ill >= unwell {
 				st.Ill = err.Error()
 			}
 			if (was == "") != (st.Ill == "") {

@@ -50,7 +50,7 @@ type Status struct {
 	Context, Lanes int
 
 	Figures Figures  // while ready
-	Ill     string   // while ready: why it does not answer its health check any more
+	Ill     string   // while it is checked or ready: why it does not answer its health check
 	Note    string   // while stopped: how it ended, where that was out of the ordinary
 	Failure *Failure // while crashed
 }

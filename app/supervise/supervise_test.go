@@ -112,7 +112,8 @@ func TestReadyIsAHealthCheckThatPassed(t *testing.T) {
 	if st := s.Status(); st.State != Loading || st.URL == "" {
 		t.Errorf("before the health check passed: %+v", st)
 	}
-	if st := await(t, s, Ready); st.Checking {
+	eventually(t, "it is told why it is not ready", func() bool { return strings.Contains(s.Status().Ill, "503") })
+	if st := await(t, s, Ready); st.Checking || st.Ill != "" {
 		t.Error("a ready engine is still being checked")
 	}
 }

@@ -48,7 +48,7 @@ type EngineStatus struct {
 	Config         EngineConfig // that it was started with
 
 	Figures EngineFigures // while ready
-	Ill     string        // while ready: why it does not answer its health check
+	Ill     string        // while it is checked or ready: why it does not answer its health check
 	Note    string        // while stopped: how it ended, where that was out of the ordinary
 	Failure EngineFailure // while crashed
 }
