@@ -17,8 +17,10 @@ type answer struct {
 	reader   *reader
 	parser   *chat.Parser // nil for a plain completion
 	logprobs logprobs     // of tokens whose text is not out yet
-	calls    int
-	stop     int // index of the stop string that ended it, else -1
+	begun    *callStream  // of a stream: calls that are not complete yet
+	calls    int          // indices given to calls
+	complete int          // calls that are complete
+	stop     int          // index of the stop string that ended it, else -1
 	tokens   int
 	times    []time.Time // of tokens, where somebody wants them
 	pieces   []chat.Piece
@@ -32,6 +34,9 @@ func (s *Server) newAnswers(j *job, streams []*sched.Stream, plain bool) []*answ
 		a := &answer{index: i, stream: st, reader: s.newReader(j), stop: -1}
 		if !plain {
 			a.parser = chat.NewParser(j.style)
+		}
+		if j.stream && !plain {
+			a.begun = newCallStream(j.style)
 		}
 		a.logprobs = logprobs{server: s, want: j.top, plain: plain}
 		answers[i] = a
@@ -77,6 +82,9 @@ func (a *answer) say(text string, end bool) []chat.Piece {
 		}
 		return a.pieces
 	}
+	if a.begun != nil {
+		a.begun.push(text)
+	}
 	if text != "" {
 		a.pieces = append(a.pieces, a.parser.Push(text)...)
 	}
@@ -93,7 +101,7 @@ func (a *answer) finish(r sched.Result, stops []string) (reason string, stopReas
 		return "length", nil
 	case r.Reason == sched.ReasonLoop:
 		return "stop", []byte(`"loop_detected"`)
-	case a.calls > 0 && r.Finish == sched.Stop:
+	case a.complete > 0 && r.Finish == sched.Stop:
 		return "tool_calls", nil
 	case a.stop >= 0:
 		return "stop", quoted(stops[a.stop])

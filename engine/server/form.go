@@ -92,24 +92,49 @@ func (f *form) last(a *answer, reason string, stopReason, more []byte) []byte {
 
 // say sends pieces of an answer as chunks. Log-probabilities go with the first of them.
 func (f *form) say(s *Server, out *events, a *answer, pieces []chat.Piece) {
-	for _, p := range pieces {
-		var logprobs []byte
-		if a.logprobs.want != sample.NoLogProbs && !a.logprobs.empty() {
-			logprobs = a.logprobs.take(nil)
+	take := func() []byte {
+		if a.logprobs.want == sample.NoLogProbs || a.logprobs.empty() {
+			return nil
 		}
+		return a.logprobs.take(nil)
+	}
+	for _, p := range pieces {
+		logprobs := take()
 		switch {
 		case f.plain:
 			out.send(f.chunk(a, `"text":`+string(quoted(p.Text)), logprobs))
 		case p.Kind == chat.Text:
+			a.begun.deny()
 			out.emit(f.chunk(a, `"delta":{"content":`+string(quoted(p.Text))+`}`, logprobs), emit.Delta)
 		case p.Kind == chat.Reasoning:
 			out.emit(f.chunk(a, `"delta":{"reasoning_content":`+string(quoted(p.Text))+`}`, logprobs), emit.Delta)
 		case p.Kind == chat.Call:
-			at := strconv.Itoa(a.calls)
-			a.calls++
-			out.emit(f.chunk(a, `"delta":{"tool_calls":[{"index":`+at+`,"id":"`+s.callID()+`","type":"function","function":{"name":`+string(quoted(p.Call.Name))+`,"arguments":""}}]}`, logprobs), emit.Delta)
-			out.emit(f.chunk(a, `"delta":{"tool_calls":[{"index":`+at+`,"function":{"arguments":`+string(quoted(p.Call.Arguments))+`}}]}`, nil), emit.Delta)
+			a.complete++
+			call := a.begun.confirm(p.Call)
+			if call == nil {
+				call = &openCall{index: -1, name: p.Call.Name}
+			}
+			f.call(s, out, a, call, p.Call.Arguments, logprobs)
 		}
+	}
+	if a.begun != nil {
+		for _, call := range a.begun.open {
+			f.call(s, out, a, call, call.arguments.String(), take())
+		}
+	}
+}
+
+// call sends what is new of a call: its name, and its arguments up to where they are known.
+func (f *form) call(s *Server, out *events, a *answer, call *openCall, arguments string, logprobs []byte) {
+	if call.index < 0 {
+		call.index = a.calls
+		a.calls++
+		out.emit(f.chunk(a, `"delta":{"tool_calls":[{"index":`+strconv.Itoa(call.index)+`,"id":"`+s.callID()+`","type":"function","function":{"name":`+string(quoted(call.name))+`,"arguments":""}}]}`, logprobs), emit.Delta)
+		logprobs = nil
+	}
+	if more := arguments[call.sent:]; more != "" {
+		call.sent = len(arguments)
+		out.emit(f.chunk(a, `"delta":{"tool_calls":[{"index":`+strconv.Itoa(call.index)+`,"function":{"arguments":`+string(quoted(more))+`}}]}`, logprobs), emit.Delta)
 	}
 }
 
@@ -125,10 +150,10 @@ func (d *document) add(s *Server, a *answer, pieces []chat.Piece) {
 		case chat.Reasoning:
 			d.reasoning.WriteString(p.Text)
 		case chat.Call:
-			if a.calls > 0 {
+			if a.complete > 0 {
 				d.calls = append(d.calls, ',')
 			}
-			a.calls++
+			a.complete++
 			d.calls = append(d.calls, `{"id":"`+s.callID()+`","type":"function","function":{"name":`...)
 			d.calls = appendQuoted(d.calls, p.Call.Name)
 			d.calls = append(d.calls, `,"arguments":`...)
@@ -146,7 +171,7 @@ func (f *form) appendChoice(b []byte, a *answer, d *document) []byte {
 		b = appendQuoted(append(b, `,"text":`...), d.content.String())
 	} else {
 		b = append(b, `,"message":{"role":"assistant","content":`...)
-		if d.content.Len() == 0 && a.calls > 0 {
+		if d.content.Len() == 0 && a.complete > 0 {
 			b = append(b, "null"...)
 		} else {
 			b = appendQuoted(b, d.content.String())
@@ -154,7 +179,7 @@ func (f *form) appendChoice(b []byte, a *answer, d *document) []byte {
 		if d.reasoning.Len() > 0 {
 			b = appendQuoted(append(b, `,"reasoning_content":`...), d.reasoning.String())
 		}
-		if a.calls > 0 {
+		if a.complete > 0 {
 			b = append(append(append(b, `,"tool_calls":[`...), d.calls...), ']')
 		}
 		b = append(b, `,"refusal":null}`...)

@@ -154,7 +154,7 @@ func (s *Server) trace(r *http.Request, j *job, f form, answers []*answer, begin
 			Traceparent: r.Header.Get("Traceparent"), Tracestate: r.Header.Get("Tracestate"), Begin: begin, First: result.First,
 			End: result.End, PromptTokens: result.Prompt, CachedTokens: result.Cached, Generated: result.Generated,
 			Finish: result.Finish.String(), Tokens: a.times}
-		if a.calls > 0 && result.Finish == sched.Stop {
+		if a.complete > 0 && result.Finish == sched.Stop {
 			span.Finish = "tool_calls"
 		}
 		if result.Finish == sched.Failed {
@@ -332,7 +332,7 @@ func outcome(answers []*answer) meter.Finish {
 			return meter.Error
 		case r.Finish == sched.Cancelled, r.End.IsZero():
 			return meter.Cancelled
-		case a.calls > 0 && r.Finish == sched.Stop:
+		case a.complete > 0 && r.Finish == sched.Stop:
 			finish = meter.ToolCalls
 		case r.Finish == sched.Length && finish == meter.Stop:
 			finish = meter.Length
