@@ -298,7 +298,11 @@ func (e *Emitter) Close(ctx context.Context) error {
 		<-e.done
 	}
 	if n := e.lost() - before; n > 0 {
-		return fmt.Errorf("cannot send the last %d telemetry records to %s: %s", n, e.endpoint, e.Status().LastError)
+		why := e.Status().LastError
+		if ctx.Err() != nil {
+			why = "there was no more time"
+		}
+		return fmt.Errorf("cannot send the last %d telemetry records to %s: %s", n, e.endpoint, why)
 	}
 	return nil
 }
