@@ -58,11 +58,16 @@ type state struct {
 // left to do in the calling rule, so that a tail call needs no room.
 type transfer struct{ start, back int32 }
 
-// compile makes a grammar of rules. Rules that nothing reaches are allowed.
+// compile makes a grammar of rules, within the bounds. Rules that nothing reaches are allowed.
 func compile(rules []*rule, root int32) (*Grammar, error) {
 	if len(rules) > maxRules {
 		return nil, fmt.Errorf("it has more than %d rules", maxRules)
 	}
+	return link(rules, root, maxTotal)
+}
+
+// link makes a grammar of rules of at most so many states.
+func link(rules []*rule, root int32, most int) (*Grammar, error) {
 	measure(rules)
 	total := 0
 	for _, r := range rules {
@@ -79,8 +84,8 @@ func compile(rules []*rule, root int32) (*Grammar, error) {
 			}
 			r.automaton = d
 		}
-		if total += len(r.automaton.edges); total > maxTotal {
-			return nil, fmt.Errorf("it is too large: it needs more than %d states", maxTotal)
+		if total += len(r.automaton.edges); total > most {
+			return nil, fmt.Errorf("it is too large: it needs more than %d states", most)
 		}
 	}
 	if err := finite(rules, root); err != nil {

@@ -18,6 +18,7 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 )
 
@@ -59,8 +60,9 @@ func Choice(alternatives []string) (*Grammar, error) {
 	return g, nil
 }
 
-// combine makes a grammar of others, whose roots the expression calls by their number.
-func combine(parts []*Grammar, e expression) *Grammar {
+// combine makes a grammar of others, whose roots the new root calls by their number. The parts are
+// within their bounds, so the whole has none.
+func combine(parts []*Grammar, top *rule) *Grammar {
 	rules := make([]*rule, len(parts), len(parts)+1)
 	for i, p := range parts {
 		base := int32(len(rules) - 1)
@@ -91,31 +93,63 @@ func combine(parts []*Grammar, e expression) *Grammar {
 		}
 	}
 	root := int32(len(rules))
-	rules = append(rules, &rule{body: e})
-	return must(compile(rules, root))
+	return must(link(append(rules, top), root, math.MaxInt))
 }
 
 // Sequence allows a text of each part, one after the other.
 func Sequence(parts ...*Grammar) *Grammar {
-	var s sequence
+	d := &dfa{}
 	for i := range parts {
-		s = append(s, call(i))
+		d.edges = append(d.edges, []edge{{callBase + int32(i), callBase + int32(i), int32(i + 1)}})
+		d.final = append(d.final, false)
 	}
-	return combine(parts, s)
+	d.edges, d.final = append(d.edges, nil), append(d.final, true)
+	return combine(parts, &rule{automaton: d})
 }
 
-// Either allows a text of one part. It wants at least one.
+// Either allows a text of one part. Of no parts it allows the empty text.
 func Either(parts ...*Grammar) *Grammar {
-	var c choice
-	for i := range parts {
-		c = append(c, call(i))
+	if len(parts) == 0 {
+		return Literal("")
 	}
-	return combine(parts, c)
+	d := &dfa{edges: make([][]edge, 2), final: []bool{false, true}}
+	for i := range parts {
+		d.edges[0] = append(d.edges[0], edge{callBase + int32(i), callBase + int32(i), 1})
+	}
+	return combine(parts, &rule{automaton: d})
 }
 
-// Repeat allows min to max texts of the part, one after the other; max below 0 is without end.
+// maxCounted is how far Repeat counts.
+const maxCounted = 1 << 20
+
+// Repeat allows min to max texts of the part, one after the other; max below 0 is without end. It
+// counts up to 1,048,576: a higher min is that, and a higher max is without end.
 func Repeat(part *Grammar, min, max int) *Grammar {
-	return combine([]*Grammar{part}, repeat{call(0), min, max})
+	if max > maxCounted {
+		max = -1
+	}
+	if min < 0 {
+		min = 0
+	} else if min > maxCounted {
+		min = maxCounted
+	}
+	last := max
+	if max < min {
+		last = min
+	}
+	d := &dfa{}
+	for i := range last + 1 {
+		var es []edge
+		switch {
+		case i < last:
+			es = []edge{{callBase, callBase, int32(i + 1)}}
+		case max < 0:
+			es = []edge{{callBase, callBase, int32(i)}}
+		}
+		d.edges = append(d.edges, es)
+		d.final = append(d.final, i >= min)
+	}
+	return combine([]*Grammar{part}, &rule{automaton: d})
 }
 
 // Until allows any text up to and with the first place where stop stands.

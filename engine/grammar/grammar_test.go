@@ -69,6 +69,10 @@ func TestCombinations(t *testing.T) {
 	check(t, Repeat(Literal("ab"), 1, 3), "+ab", "+abab", "+ababab", "-", "-abababab", "-aba")
 	check(t, Repeat(c, 0, -1), "+", "+red", "+redredrose", "-re")
 	check(t, Sequence(), "+", "-x")
+	check(t, Either(), "+", "-x")
+	check(t, Repeat(Literal("a"), 3, 2), "+aaa", "-aa", "-aaaa")
+	check(t, Repeat(Literal("a"), -1, 1<<40), "+", "+aaaaaaa", "-b")
+	check(t, Sequence(Repeat(c, 2, -1), Literal("!")), "+!", "+redred!", "-redred")
 	check(t, Sequence(Until("</t>"), JSON()), `+a < b </t>{}`, `+</</t>{"a":1}`, `-</t>`, `-x{}`, "+é</t>{}", "-\xff</t>{}")
 	check(t, Until("aab"), "+aab", "+aaaab", "+abaab", "-aabaab", "-aa")
 	if _, err := Choice(nil); err == nil {
@@ -153,5 +157,44 @@ func TestEBNF(t *testing.T) {
 		if _, err := EBNF(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+	}
+}
+
+func TestSchema(t *testing.T) {
+	for schema, texts := range map[string][]string{
+		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}},"additionalProperties":false}`: {
+			`+{}`, `+{"a":1,"b":""}`, `+{"b":"x"}`, "+{ \"a\": 1, \"b\": \"x\" }", "+{\n  \"a\": 1,\n  \"b\": \"x\"\n}", "+{\n\t\"a\": 1}",
+			`-{"b":"x","a":1}`, `-{"a":1,"a":2}`, `-{"a":1,}`, `-{,"a":1}`, `-{"c":1}`, `-{"a":1.0}`, `-{"a" :1}`, `-{"a":  1}`, "-{\n\n}", `-{"\u0061":1}`,
+		},
+		`{"type":"object","properties":{"a":{"type":"integer"}}}`: { // others come behind, and cannot be a declared one
+			`+{"a":1,"b":[]}`, `+{"ab":1,"":2}`, `-{"b":1,"a":1}`, `-{"b":1,"a":"x"}`, `-{"b":1,"\u0061":"x"}`, `+{"b\n\u001f\"é":1}`,
+		},
+		`{"type":"string","minLength":2,"maxLength":3}`: {
+			`+"ab"`, `+"é😀"`, `+"\ud83d\ude00\n\u00E9"`, `-"a"`, `-"abcd"`, `-"\ud83d\ude00"`, `+"\"\\\/"`, "-\"a\tb\"",
+		},
+		`{"type":"string","pattern":"^\\w+\\s\"$"}`:                                                             {`+"ab \""`, `-"ab\u0020\""`, `+"a\t\""`, `-"ab "`},
+		`{"type":"string","nullable":true}`:                                                                     {`+null`, `+""`, `-1`},
+		`{"minimum":5,"exclusiveMinimum":true,"type":"integer"}`:                                                {`+6`, `-5`, `+10`, `-05`},
+		`{"type":"integer","minimum":-12,"maximum":105}`:                                                        {`+-12`, `--13`, `+0`, `--0`, `+105`, `-106`, `-00`, `+99`, `-1000`, `+-9`},
+		`{"type":"integer","format":"int32"}`:                                                                   {`+2147483647`, `-2147483648`, `+-2147483648`, `--2147483649`},
+		`{"type":"number","exclusiveMinimum":0,"maximum":1.25}`:                                                 {`+0.001`, `-0`, `-0.0`, `+1.25`, `+1.250`, `-1.2501`, `+1`, `--1`, `-1e-1`, `-.5`},
+		`{"type":"number","minimum":0}`:                                                                         {`+-0`, `+-0.00`, `--0.01`, `+123456789012345678901234567890.5`},
+		`{"type":"number","maximum":-0.5}`:                                                                      {`+-0.5`, `--0.49`, `+-7`, `-0`, `+-0.50`},
+		`{"type":"number","multipleOf":0.05,"minimum":0.1}`:                                                     {`+0.1`, `+0.15`, `-0.12`, `-0.05`, `+3`},
+		`{"items":[{"type":"null"}],"additionalItems":{"type":"boolean"},"type":"array"}`:                       {`+[]`, `+[null]`, `+[null,true, false]`, `-[true]`, `-[null,null]`},
+		`{"type":"array","minItems":1,"maxItems":2}`:                                                            {`-[]`, `+[1]`, `+[ 1, {} ]`, `-[1,2,3]`, `-[1,]`},
+		`{"not":{"type":["object","array","string"]}}`:                                                          {`+1`, `+null`, `-""`, `-{}`},
+		`{"const":{"a":[1.0,"\u00e9\u2028"]}}`:                                                                  {"+{\"a\":[1,\"é\u2028\"]}", "+{\"a\": [ 1, \"é\u2028\" ]}", `-{"a":[1.0,"é"]}`},
+		`{"$ref":"#/$defs/a%25b~1c","$defs":{"a%b/c":{"enum":["x"]}}}`:                                          {`+"x"`, `-"y"`},
+		`{"$ref":"#here","$defs":{"x":{"$anchor":"here","type":"null"}}}`:                                       {`+null`, `-1`},
+		`{"$id":"https://example.org/s","$ref":"https://example.org/s#/$defs/n","$defs":{"n":{"type":"null"}}}`: {`+null`, `-1`},
+		`true`: {`+1`, `+{"a":[]}`, `-x`},
+	} {
+		g, err := Schema([]byte(schema))
+		if err != nil {
+			t.Errorf("%s: %v", schema, err)
+			continue
+		}
+		t.Run(schema, func(t *testing.T) { check(t, g, texts...) })
 	}
 }
