@@ -24,6 +24,10 @@ func (s *Scheduler) admit() {
 			continue
 		}
 		if !s.lodge(j) {
+			if len(s.lanes) == 0 { // nobody will ever give memory back
+				s.finish(j, Failed, "", fmt.Errorf("cannot find memory for %d tokens with nothing else running: %w", len(j.text()), kv.ErrFull))
+				continue
+			}
 			s.blocked = true
 			s.requeue(j)
 			return
@@ -218,16 +222,18 @@ func (s *Scheduler) fits(text, cached int, from *kv.Snapshot) bool {
 	return need <= have
 }
 
-// settle notes where a job begins.
+// settle notes where a job begins, or goes on after it was preempted.
 func (s *Scheduler) settle(j *job, cached int) {
-	g := j.group
+	g, prompt := j.group, j.request.Prompt
+	j.cuts = nil
+	if cached < len(prompt) && j.answered() == 0 {
+		j.cuts = s.cuts(j.request.Boundaries, cached)
+	}
 	if j.started() {
 		return
 	}
-	prompt := j.request.Prompt
 	j.tokens = append(make([]int32, 0, len(prompt)+min(j.max, 1024)), prompt...)
 	j.result.Cached, j.result.Admitted = cached, time.Now()
-	j.cuts = s.cuts(j.request.Boundaries, cached)
 	if s.o.PrefixCache {
 		if cached > 0 {
 			s.status.hits++

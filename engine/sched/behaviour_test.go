@@ -84,6 +84,23 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestAdmission: a prompt that would take the pages of those who run waits.
+func TestAdmission(t *testing.T) {
+	s := New(newModel(t, "plain", size{tokens: 160, sequences: 0}), Options{Lanes: 4})
+	first := submit(t, s, &Request{Prompt: text(1, 90), MaxTokens: 5})[0]
+	second := submit(t, s, &Request{Prompt: text(2, 90), MaxTokens: 5})[0]
+	s.turn()
+	if st := s.Status(); st.Running != 1 || st.Waiting != 1 {
+		t.Errorf("two prompts of 6 pages in 10: %+v", st)
+	}
+	turns(t, s)
+	for _, stream := range []*Stream{first, second} {
+		if got, res := read(stream); len(got) != 5 || res.Preempted != 0 {
+			t.Errorf("%d tokens, then %+v", len(got), res)
+		}
+	}
+}
+
 // TestCancel: wherever an answer is, it ends before the next step.
 func TestCancel(t *testing.T) {
 	ctx, stop := context.WithCancelCause(context.Background())

@@ -31,6 +31,9 @@ func TestPrefixPlain(t *testing.T) {
 	if cached != 0 {
 		t.Errorf("%d tokens of the first prompt are cached", cached)
 	}
+	if st := s.Status(); st.Checkpoints != 1 || st.CachedTokens != 128 || st.PagesCached != 8 {
+		t.Errorf("the answer covers its prompt, but kept are %+v", st)
+	}
 	for what, c := range map[string]struct {
 		prompt []int32
 		want   int
@@ -211,4 +214,32 @@ func TestShared(t *testing.T) {
 	}
 	s.shutDown(Cancelled, nil)
 	whole(t, m.Pool())
+}
+
+// TestPreemptedWhileReading: a prompt that is read again may begin beyond a
+// boundary at which it was to be cut.
+func TestPreemptedWhileReading(t *testing.T) {
+	s := New(newModel(t, "hybrid", size{tokens: 1024, sequences: 8}), Options{Lanes: 1, StepTokens: 8, PrefixCache: true})
+	o := newOracle(t, "hybrid")
+	prompt := text(1, 100)
+	r := &Request{Prompt: prompt, Boundaries: []int{20, 40, 80}, MaxTokens: 5}
+	stream := submit(t, s, r)[0]
+	s.turn()
+	s.preempt(stream.job)
+	s.waiting = nil // it waits while another is served
+	ask(t, s, o, &Request{Prompt: slices.Concat(prompt[:50], text(2, 9)), Boundaries: []int{50}, MaxTokens: 5})
+	s.requeue(stream.job)
+	s.turn()
+	if n := stream.job.seq.Len(); n != 58 {
+		t.Errorf("a step after it began again at 50, %d tokens are read", n)
+	}
+	turns(t, s)
+	if got, res := read(stream); !slices.Equal(got, o.answer(t, r, 0, s.o.Context)) || res.Preempted != 1 || res.Cached != 0 {
+		t.Errorf("%v, then %+v", got, res)
+	}
+	if _, cached := ask(t, s, o, &Request{Prompt: slices.Concat(prompt[:90], text(3, 5)), MaxTokens: 1}); cached != 80 {
+		t.Errorf("the boundary at 80 was not kept: %d tokens are cached", cached)
+	}
+	s.shutDown(Cancelled, nil)
+	whole(t, s.pool)
 }

@@ -111,6 +111,12 @@ func TestRandom(t *testing.T) {
 						q.streams[i].Cancel()
 						q.cancelled[i] = true
 					},
+					"preempt": func(rt *rapid.T) { // the memory may run out between any two steps
+						if len(s.lanes) == 0 {
+							rt.Skip("none")
+						}
+						s.preempt(s.lanes[len(s.lanes)-1])
+					},
 					"turn": func(rt *rapid.T) {
 						for range rapid.IntRange(1, 12).Draw(rt, "turns") {
 							if _, err := s.turn(); err != nil {
