@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,15 +18,21 @@ func simCommand() *cobra.Command {
 		ttft, itl              time.Duration
 		tokens, tokensPerChunk int
 		withParent             bool
+		emit                   sim.EmitOptions
 	)
 	cmd := &cobra.Command{
 		Use:   "sim",
 		Short: "Serves a scripted endpoint whose true token times are known",
 		Long: "A scripted OpenAI-compatible endpoint: its schedule is known, and it logs the time before and after\n" +
-			"each write, so that a client's stamps can be checked against it. It is not a model.",
+			"each write, so that a client's stamps can be checked against it. It is not a model.\n\n" +
+			"With --otlp it sends the telemetry of an engine that generates to a receiver instead, until it is\n" +
+			"interrupted, and prints what was sent.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
+			if emit.URL != "" {
+				return emitTelemetry(cmd, emit)
+			}
 			if scenario == "list" {
 				for _, s := range sim.Scenarios() {
 					fmt.Fprintf(out, "%-24s %s\n", s.Name, s.Description)
@@ -88,7 +95,45 @@ func simCommand() *cobra.Command {
 	f.IntVar(&tokensPerChunk, "tokens-per-chunk", 0, "tokens in each stream event")
 	f.StringVar(&scenario, "scenario", "steady", "`NAME` of a built-in scenario or a file; list prints the names")
 	f.StringVar(&log, "log", "", "`FILE` that takes one JSON line a chunk: the times before and after its write")
+	f.StringVar(&emit.URL, "otlp", "", "`URL` of an OTLP receiver to send telemetry to: http://127.0.0.1:4318 or grpc://127.0.0.1:4317")
+	f.Float64Var(&emit.Rate, "otlp-rate", 100, "generation records a second, 1 to 10,000")
+	f.Uint64Var(&emit.Records, "otlp-records", 0, "end after so many records")
+	f.IntVar(&emit.Streams, "otlp-streams", 4, "generations at a time")
+	f.IntVar(&emit.Tokens, "otlp-tokens", 200, "tokens of a generation")
+	f.StringVar(&emit.Encoding, "otlp-encoding", "json", "json or protobuf, over HTTP")
+	f.BoolVar(&emit.Gzip, "otlp-gzip", false, "compress bodies")
+	f.BoolVar(&emit.Usage, "otlp-usage", false, "say with each chunk how many tokens there are so far")
+	f.StringVar(&emit.Token, "otlp-token", "", "bearer token of the receiver")
+	f.Float64Var(&emit.Drop, "otlp-drop", 0, "share of records that are left out, 0 to 1")
+	f.Float64Var(&emit.Reorder, "otlp-reorder", 0, "share of records that come after later ones, 0 to 1")
+	f.Float64Var(&emit.Malformed, "otlp-malformed", 0, "malformed bodies for each that is sound, 0 to 1")
+	f.DurationVar(&emit.Restart, "otlp-restart", 0, "restart the engine that often: generations break off, counters begin at zero")
+	f.Uint64Var(&emit.Seed, "otlp-seed", 1, "of what is left out, late and malformed, and of the names of sessions")
 	f.BoolVar(&withParent, "with-parent", false, "end when standard input closes")
 	_ = f.MarkHidden("with-parent")
 	return cmd
+}
+
+// emitTelemetry sends telemetry until the command is interrupted.
+func emitTelemetry(cmd *cobra.Command, o sim.EmitOptions) error {
+	var failure error
+	o.Report = func(err error) {
+		if failure == nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), err)
+		}
+		failure = err
+	}
+	n, err := sim.Emit(cmd.Context(), o)
+	if err != nil {
+		return exit{exitUsage, err.Error()}
+	}
+	line, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
+	if n.Bodies == 0 && failure != nil {
+		return exit{exitFailed, failure.Error()}
+	}
+	return nil
 }
