@@ -86,7 +86,8 @@ var layers = []struct {
 
 // BenchmarkLinear times products in a graph that goes round among copies of the
 // weights, so that the second cache does not help. VELO_BENCH chooses what:
-// "format name=bf16 rows=1,16 all" (all variants, not the chosen one alone).
+// "format=bf16 name=lm_head rows=1,16", "all" for all variants instead of the
+// chosen one, "once" for one launch each and no times, for a profiler.
 func BenchmarkLinear(b *testing.B) {
 	d := open(b, Options{})
 	k := loadKernels(b, d)
@@ -100,12 +101,14 @@ func BenchmarkLinear(b *testing.B) {
 	bandwidth := readBandwidth(b, k, space.Part(0, 8<<30), sink)
 	fmt.Printf("%s\nread bandwidth %.3f TB/s\n", d.Facts(), bandwidth/1e12)
 	rows := []int{1, 16}
-	all, names, form := false, "", ""
+	all, once, names, form := false, false, "", ""
 	for _, word := range strings.Fields(os.Getenv("VELO_BENCH")) {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
 		case "all":
 			all = true
+		case "once":
+			once = true
 		case "name":
 			names = value
 		case "format":
@@ -129,12 +132,12 @@ func BenchmarkLinear(b *testing.B) {
 			if !strings.Contains(l.name, names) {
 				continue
 			}
-			benchmarkLayer(b, k, space, out, Format(f), l.name, l.out, l.in, rows, bandwidth, all)
+			benchmarkLayer(b, k, space, out, Format(f), l.name, l.out, l.in, rows, bandwidth, all, once)
 		}
 	}
 }
 
-func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, name string, rows, cols int, ns []int, bandwidth float64, all bool) {
+func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, name string, rows, cols int, ns []int, bandwidth float64, all, once bool) {
 	d := k.device
 	if format == BF16 { // no infinities: exponents of one half and less
 		if err := k.fillRandom(space, 2, 0x8fff8fff, 0x30003000); err != nil {
@@ -182,6 +185,12 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 					}
 				}
 			}
+		}
+		if once {
+			if err := k.product(&Product{Y: out, Pitch: rows, X: o, M: copies[0]}, choices[0]); err != nil {
+				b.Fatal(err)
+			}
+			continue
 		}
 		for _, c := range choices {
 			g := graph(b, d, n, func(i int) error {

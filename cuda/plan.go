@@ -19,10 +19,10 @@ func plan(m *Matrix) choice {
 	switch {
 	case m.format == NVFP4 && m.out >= 1<<17:
 		c = choice{2, 2, 2}
-	case m.format == NVFP4 && m.out >= 16000:
-		c = choice{4, 2, 2}
 	case m.format == NVFP4 && m.out >= 12000:
-		c = choice{4, 0, 1}
+		c = choice{8, 2, 1}
+	case m.format == NVFP4 && m.out <= 4096:
+		c = choice{8, 0, 2}
 	case m.format == BF16 && m.out <= 6144, m.format == FP8 && m.out <= 4096:
 		c = choice{16, 0, 1}
 	}

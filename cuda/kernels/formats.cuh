@@ -165,14 +165,16 @@ struct NVFP4 {
 	}
 };
 
-// Activations lie as the fragments of the other operand: units of F::K columns,
-// in each the tiles of 8 columns of the product, in each the pieces, in each 16
-// bytes a lane. With one tile its columns are rows 0 to 3 of the activations,
-// high, and the same, low; else tile 2i holds rows 8i to 8i+7, high, and tile
-// 2i+1 the same, low.
-template <class F> DEVICE size_t fragment(int tiles, int row, bool low, int col) {
+// Activations lie as the fragments of the other operand, in units of F::K columns
+// and in each the pieces, 16 bytes a lane. With one tile its columns are rows 0 to
+// 3 of the activations, high, then the same, low: a row lies by itself, for each
+// piece 64 bytes of high and 64 of low. With more, tile 2i holds rows 8i to 8i+7,
+// high, and tile 2i+1 the same, low: a unit lies by itself, for each tile and
+// piece 512 bytes.
+template <class F> DEVICE size_t fragment(int tiles, int units, int row, bool low, int col) {
 	int unit = col / F::K, c = col % F::K, t = c % (4 * F::LANE) / F::LANE;
 	int piece = c / (4 * F::LANE) * (F::LANE / 8) + c % F::LANE / 8;
-	int tile = tiles == 1 ? 0 : row / 8 * 2 + low, g = tiles == 1 ? row + 4 * low : row % 8;
-	return ((((size_t)unit * tiles + tile) * F::PIECES + piece) * 32 + 4 * g + t) * 8 + col % 8;
+	size_t lane = tiles == 1 ? (((size_t)row * units + unit) * F::PIECES + piece) * 8 + 4 * low + t
+	                         : (((size_t)unit * tiles + row / 8 * 2 + low) * F::PIECES + piece) * 32 + row % 8 * 4 + t;
+	return lane * 8 + col % 8;
 }

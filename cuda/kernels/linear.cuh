@@ -24,10 +24,6 @@
 #pragma once
 #include "formats.cuh"
 
-// Where high and low of row n stand among the 8·NT columns.
-template <int NT> DEVICE int high_column(int n) { return NT < 4 ? n : n / 8 * 16 + n % 8; }
-template <int NT> DEVICE int low_column(int n) { return high_column<NT>(n) + (NT == 1 ? 4 : 8); }
-
 // Waits for the launch ahead, and lets the one behind begin.
 DEVICE void wait_for_launch_ahead() {
 #if __CUDA_ARCH__ >= 900
@@ -40,19 +36,18 @@ DEVICE void let_next_launch_begin() {
 #endif
 }
 
-// w: packed weights, padded to 32 rows. scale: a factor for each row of w, or
+// Up to 4 rows. w: packed weights, padded to 32 rows. scale: a factor for each row of w, or
 // null. x: fragments of the activations (formats.cuh). x_scale: a factor for each
 // row of x, or null. y: float32 [n, pitch].
 // units: units a row tile. splits: warps that share the columns; a block has a
 // multiple of them and takes as many groups of 16·RT rows at a time. add: y +=
 // instead of y =.
-template <class F, int RT, int NT, int STAGES>
-DEVICE void linear(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
+template <class F, int RT, int STAGES>
+DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
                    const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
                    int units, int n, int pitch, int splits, int add) {
 	extern __shared__ __align__(128) u8 shared[];
-	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT, WIDTH = 8 * NT + 1;
-	const int BUFFERS = NT < 4 ? 2 : 1; // sums, while the last ones are still added up
+	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT, WIDTH = 9;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
 	const int g = lane / 4, t = lane % 4;
 	const int split = warp % splits, abreast = warps / splits;
@@ -97,13 +92,12 @@ DEVICE void linear(const u8 *__restrict__ w, const float *__restrict__ scale, co
 
 	// The pieces of x that this lane feeds. One without a row takes another's: what
 	// becomes of it is not looked at.
-	const int feed = NT == 1 ? (g & 4) + min(g & 3, n - 1) : min(g, n - 1);
-	const uint4 *xs = x + (size_t)begin * NT * F::PIECES * 32 + 4 * feed + t;
-	uint4 v[NT][F::PIECES];
+	const uint4 *xs = x + ((size_t)min(g & 3, n - 1) * units + begin) * F::PIECES * 8 + g / 4 * 4 + t;
+	uint4 v[1][F::PIECES];
 	auto fetch = [&](int unit) {
 #pragma unroll
-		for (int i = 0; i < NT * F::PIECES; i++)
-			v[i / F::PIECES][i % F::PIECES] = __ldg(xs + (unit * NT * F::PIECES + i) * 32);
+		for (int p = 0; p < F::PIECES; p++)
+			v[0][p] = __ldg(xs + (unit * F::PIECES + p) * 8);
 	};
 	fetch(0);
 
@@ -120,14 +114,10 @@ DEVICE void linear(const u8 *__restrict__ w, const float *__restrict__ scale, co
 			if (bias)
 				shift = __ldg(bias + row0);
 		}
-		float c[RT][NT][4];
+		float c[RT][1][4];
 #pragma unroll
-		for (int r = 0; r < RT; r++)
-#pragma unroll
-			for (int i = 0; i < NT; i++)
-#pragma unroll
-				for (int j = 0; j < 4; j++)
-					c[r][i][j] = 0;
+		for (int i = 0; i < RT * 4; i++)
+			c[i / 4][0][i % 4] = 0;
 		if (group < groups)
 #pragma unroll 1
 			for (int unit = 1; unit <= count; unit++) {
@@ -136,29 +126,25 @@ DEVICE void linear(const u8 *__restrict__ w, const float *__restrict__ scale, co
 				copy(free + lane * 16);
 #pragma unroll
 				for (int r = 0; r < RT; r++)
-					F::template multiply<NT>(c[r], at + r * F::BYTES, lane, v);
+					F::template multiply<1>(c[r], at + r * F::BYTES, lane, v);
 				free = at;
 				at = at + SLOT == ring + RING ? ring : at + SLOT;
 				fetch(unit == count ? 0 : unit);
 			}
-		float *to = sums + turn % BUFFERS * warps * ROWS * WIDTH + warp * ROWS * WIDTH;
+		float *to = sums + turn % 2 * warps * ROWS * WIDTH + warp * ROWS * WIDTH;
 #pragma unroll
-		for (int r = 0; r < RT; r++)
-#pragma unroll
-			for (int i = 0; i < NT; i++)
-#pragma unroll
-				for (int j = 0; j < 4; j++)
-					to[(16 * r + g + j / 2 * 8) * WIDTH + 8 * i + 2 * t + j % 2] = c[r][i][j];
+		for (int i = 0; i < RT * 4; i++)
+			to[(i / 4 * 16 + g + i % 4 / 2 * 8) * WIDTH + 2 * t + i % 2] = c[i / 4][0][i % 4];
 		__syncthreads();
 		for (int i = mine; i < ROWS * abreast * n; i += blockDim.x) {
 			int m = i % (ROWS * abreast), row = i / (ROWS * abreast), out = base * ROWS + m;
 			if (out >= rows)
 				continue;
-			const float *part = sums + turn % BUFFERS * warps * ROWS * WIDTH + (m / ROWS * splits * ROWS + m % ROWS) * WIDTH;
+			const float *part = sums + turn % 2 * warps * ROWS * WIDTH + (m / ROWS * splits * ROWS + m % ROWS) * WIDTH;
 			float sum = 0;
 #pragma unroll 1
 			for (int s = 0; s < splits; s++, part += ROWS * WIDTH)
-				sum += part[high_column<NT>(row)] + part[low_column<NT>(row)];
+				sum += part[row] + part[row + 4];
 			if (i != mine && out != row0) {
 				factor = scale ? __ldg(scale + out) : 1;
 				shift = bias ? __ldg(bias + out) : 0;
@@ -172,8 +158,6 @@ DEVICE void linear(const u8 *__restrict__ w, const float *__restrict__ scale, co
 			*p = add ? *p + sum : sum;
 		}
 		turn++;
-		if (BUFFERS == 1)
-			__syncthreads();
 	}
 }
 
@@ -284,13 +268,33 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 		if (!*last)
 			return;
 		__threadfence();
+		float sum[VALUES], part[2][VALUES]; // the next two parts are asked for while one is added
+		const float *from = scratch + (size_t)blockIdx.x * VALUES * 256 + threadIdx.x;
+		const size_t next = (size_t)gridDim.x * VALUES * 256;
+		auto ask = [&](int s, float(&to)[VALUES]) {
+			if (s < splits)
 #pragma unroll
-		for (int i = 0; i < VALUES; i++) {
-			float sum = 0;
-			for (int s = 0; s < splits; s++)
-				sum += __ldcg(scratch + ((size_t)s * gridDim.x + blockIdx.x) * VALUES * 256 + i * 256 + threadIdx.x);
-			total[i / (4 * HALF)][i / 4 % HALF][i % 4] = sum;
+				for (int i = 0; i < VALUES; i++)
+					to[i] = __ldcg(from + s * next + i * 256);
+		};
+#pragma unroll
+		for (int i = 0; i < VALUES; i++)
+			sum[i] = 0;
+		ask(0, part[0]);
+		ask(1, part[1]);
+		for (int s = 0; s < splits; s += 2) {
+#pragma unroll
+			for (int j = 0; j < 2; j++)
+				if (s + j < splits) {
+#pragma unroll
+					for (int i = 0; i < VALUES; i++)
+						sum[i] += part[j][i];
+					ask(s + j + 2, part[j]);
+				}
 		}
+#pragma unroll
+		for (int i = 0; i < VALUES; i++)
+			total[i / (4 * HALF)][i / 4 % HALF][i % 4] = sum[i];
 	}
 #pragma unroll
 	for (int r = 0; r < RT; r++)
@@ -322,7 +326,7 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 	extern "C" __global__ void __launch_bounds__(512, 1)                                                         \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
 	         int rows, int units, int n, int pitch, int splits, int add) {                                           \
-		linear<F, RT, 1, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add);         \
+		narrow<F, RT, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add);         \
 	}
 #define WIDE(name, F, NT)                                                                                            \
 	extern "C" __global__ void __launch_bounds__(256, 2)                                                         \

@@ -109,9 +109,9 @@ DEVICE void split(const float *x, u16 *to, float *scale, int cols, int pitch, in
 	for (int i = threadIdx.x; i < units * F::K; i += blockDim.x) {
 		float v = i < cols ? from[i] * factor : 0;
 		u16 h = HALF ? half_bits(v) : bfloat_bits(v);
-		to[fragment<F>(tiles, blockIdx.x, false, i)] = h;
+		to[fragment<F>(tiles, units, blockIdx.x, false, i)] = h;
 		v -= HALF ? half_value(h) : bfloat_value(h);
-		to[fragment<F>(tiles, blockIdx.x, true, i)] = HALF ? half_bits(v) : bfloat_bits(v);
+		to[fragment<F>(tiles, units, blockIdx.x, true, i)] = HALF ? half_bits(v) : bfloat_bits(v);
 	}
 }
 
