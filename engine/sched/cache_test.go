@@ -104,6 +104,26 @@ func TestPrefixHybrid(t *testing.T) {
 	}
 }
 
+// TestOneState: with a single state the checkpoint turns into the next turn's
+// sequence.
+func TestOneState(t *testing.T) {
+	o := newOracle(t, "hybrid")
+	s := New(newModel(t, "hybrid", size{tokens: 512, sequences: 1}), Options{Lanes: 3, PrefixCache: true})
+	prompt := text(1, 20)
+	for turn := range 4 {
+		answer, cached := ask(t, s, o, &Request{Prompt: prompt, MaxTokens: 6, Boundaries: []int{7}})
+		if want := []int{0, len(prompt) - 4}[min(turn, 1)]; cached != want {
+			t.Errorf("turn %d: %d tokens are cached instead of %d", turn, cached, want)
+		}
+		if st := s.Status(); st.Checkpoints != 1 || st.StatesUsed != 1 {
+			t.Errorf("turn %d: %+v", turn, st)
+		}
+		prompt = slices.Concat(prompt, answer, text(uint64(turn), 3))
+	}
+	s.shutDown(Cancelled, nil)
+	whole(t, s.pool)
+}
+
 // TestCuts: of many boundaries the first and the last ones are kept.
 func TestCuts(t *testing.T) {
 	s := New(newModel(t, "hybrid", size{tokens: 64, sequences: 2}), Options{PrefixCache: true})

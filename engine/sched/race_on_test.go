@@ -2,6 +2,16 @@
 
 package sched
 
+import "flag"
+
+// Everything is some fifty times slower; -rapid.checks on the command line
+// still counts.
+func init() {
+	if err := flag.Set("rapid.checks", "15"); err != nil {
+		panic(err)
+	}
+}
+
 // generic: the pointer checks that come with the race detector do not know
 // the vector code's pointers.
 const generic = true
