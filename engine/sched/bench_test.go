@@ -74,7 +74,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, family := range []string{"plain", "hybrid"} {
 		for _, lanes := range []int{1, 16} {
 			b.Run(fmt.Sprintf("%s/lanes=%d", family, lanes), func(b *testing.B) {
-				const longest = 3000
+				const longest = 500
 				step := decoding(b, family, lanes, longest, -1)
 				left := longest - 25
 				b.ReportAllocs()

@@ -79,20 +79,18 @@ func (s *Scheduler) sweep() {
 	s.mu.Lock()
 	left := s.left
 	s.left = nil
+	s.doomed = s.doomed[:0]
+	for _, j := range s.lanes {
+		if j.cancel {
+			s.doomed = append(s.doomed, j)
+		}
+	}
 	s.mu.Unlock()
 	for _, j := range left {
 		s.forget(j)
 	}
-	for i := 0; i < len(s.lanes); {
-		j := s.lanes[i]
-		s.mu.Lock()
-		cancelled, why := j.cancel, j.why
-		s.mu.Unlock()
-		if cancelled {
-			s.finish(j, Cancelled, "", why)
-		} else {
-			i++
-		}
+	for _, j := range s.doomed {
+		s.finish(j, Cancelled, "", j.why) // why does not change any more
 	}
 }
 

@@ -89,6 +89,7 @@ type Scheduler struct {
 	forks   []*group
 	step    *model.Step
 	placed  []*job
+	doomed  []*job
 	picks   []pick
 	choose  *chooser
 	blocked bool // nothing was released since the first in the queue found no room
