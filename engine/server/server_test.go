@@ -63,6 +63,12 @@ func startOn(t testing.TB, path string, context_ int, change func(*Options, *sch
 		change(&o, &so)
 	}
 	o.Scheduler = sched.New(e.Model, so)
+	return serveOn(t, e, o)
+}
+
+// serveOn runs the scheduler's loop and the server of an engine until the test ends.
+func serveOn(t testing.TB, e *engine.Engine, o Options) *rig {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = o.Scheduler.Run(ctx) }()
