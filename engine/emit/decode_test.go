@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,7 +25,7 @@ import (
 )
 
 // BenchmarkDecode is decode speed with no emitter and with every kind of
-// receiver, in turn within one run so that whatever else the machine does
+// receiver, shuffled within one run so that whatever else the machine does
 // meets all alike. Four streams are decoded at a time and each token is
 // emitted as the server emits it. "again" is a second "none": how far it is
 // from 1 is the noise. The metrics are medians over the rounds of the ratio to
@@ -76,10 +77,10 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 	decode(b, s, nil, lanes, tokens)
-	rounds := 0
+	rounds, order := 0, rand.New(rand.NewPCG(1, 2))
 	for ; b.Loop(); rounds++ {
-		for j := range kinds {
-			k := kinds[(rounds+j)%len(kinds)]
+		for _, i := range order.Perm(len(kinds)) { // nobody always comes after the same one
+			k := kinds[i]
 			for _, other := range kinds { // nobody sends while another is measured
 				for other.name != "silent" && other.m.Status().Queued > 0 {
 					time.Sleep(time.Millisecond)
