@@ -73,6 +73,13 @@ var formats = map[string]format{
 	"relative-json-pointer": {whole: `(?:0|[1-9]\d{0,8})(?:#|` + pointerFormat + `)`},
 }
 
+// integerFormats are the formats of numbers by their least and greatest.
+var integerFormats = map[string][2]string{
+	"int8": {"-128", "127"}, "int16": {"-32768", "32767"}, "int32": {"-2147483648", "2147483647"},
+	"int64": {"-9223372036854775808", "9223372036854775807"},
+	"uint8": {"0", "255"}, "uint16": {"0", "65535"}, "uint32": {"0", "4294967295"}, "uint64": {"0", "18446744073709551615"},
+}
+
 // freeFormats say how to show a string or how large a float is, and restrict nothing that a text
 // could break.
 var freeFormats = map[string]bool{"password": true, "float": true, "double": true}
@@ -85,10 +92,7 @@ func formatAutomaton(name string) (*dfa, error) {
 	if d, ok := formatAutomata.Load(name); ok {
 		return d.(*dfa), nil
 	}
-	f, ok := formats[name]
-	if !ok {
-		return nil, fmt.Errorf("the format %q is not known here", name)
-	}
+	f := formats[name]
 	d, err := regex(f.whole, false)
 	for _, more := range []string{f.also, f.without} {
 		if more == "" || err != nil {

@@ -188,7 +188,8 @@ func TestSchema(t *testing.T) {
 		`{"$ref":"#/$defs/a%25b~1c","$defs":{"a%b/c":{"enum":["x"]}}}`:                                          {`+"x"`, `-"y"`},
 		`{"$ref":"#here","$defs":{"x":{"$anchor":"here","type":"null"}}}`:                                       {`+null`, `-1`},
 		`{"$id":"https://example.org/s","$ref":"https://example.org/s#/$defs/n","$defs":{"n":{"type":"null"}}}`: {`+null`, `-1`},
-		`true`: {`+1`, `+{"a":[]}`, `-x`},
+		`{"type":"integer","format":"uint8"}`:                                                                   {`+0`, `+255`, `-256`, `--1`},
+		`true`:                                                                                                  {`+1`, `+{"a":[]}`, `-x`},
 	} {
 		g, err := Schema([]byte(schema))
 		if err != nil {

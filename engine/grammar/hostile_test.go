@@ -53,6 +53,7 @@ func hostile() map[string]string {
 		`{"properties":{"a/b":{"items":[{"uniqueItems":true}]}}}`:             `cannot enforce "uniqueItems" at #/properties/a~1b/items/0`,
 		`{"properties":{"a":{"minlength":3}}}`:                                `cannot enforce "minlength" at #/properties/a`,
 		`{"properties":{"a":{"type":"string","format":"postcode"}}}`:          `cannot enforce "format" at #/properties/a`,
+		`{"type":"integer","format":"decimal"}`:                               `cannot enforce "format" at #`,
 		`{"if":{"type":"string"},"then":{"minLength":1}}`:                     `cannot enforce "if" at #`,
 		`{"properties":{"a":{"required":true}}}`:                              `cannot enforce "required" at #/properties/a`,
 		`{"type":"text"}`:                                                     `"type"`,

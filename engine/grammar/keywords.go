@@ -174,14 +174,15 @@ func (s *spec) keyword(a located, o *object, k string, v any) error {
 		if !ok {
 			return a.fail(k, "it must be a string")
 		}
-		switch {
-		case freeFormats[name]:
-		case name == "int32":
-			s.bounds(bound{value: big.NewRat(-1<<31, 1)}, bound{value: big.NewRat(1<<31-1, 1)})
-		case name == "int64":
-			s.bounds(bound{value: big.NewRat(-1<<63, 1)}, bound{value: new(big.Rat).SetInt(new(big.Int).SetUint64(1<<63 - 1))})
-		default:
+		switch _, known := formats[name]; {
+		case known:
 			s.formats = append(s.formats, sourced{name, a})
+		case integerFormats[name] != [2]string{}:
+			lower, _ := new(big.Rat).SetString(integerFormats[name][0])
+			upper, _ := new(big.Rat).SetString(integerFormats[name][1])
+			s.bounds(bound{value: lower}, bound{value: upper})
+		case !freeFormats[name]:
+			return a.fail(k, "the format %q is not known here", name)
 		}
 	case "pattern":
 		p, ok := v.(string)

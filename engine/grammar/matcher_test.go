@@ -155,6 +155,51 @@ c ::= "x" b "3" | "x" a "4" | "x"`))
 	}
 }
 
+// TestBudget: a walk that would take too long is cut short, and what it finds
+// is right.
+func TestBudget(t *testing.T) {
+	g := must(EBNF(`root ::= a
+a ::= [a-m] b "y" | [h-z] c "z" | [a-z]
+b ::= [c-t] a "1" | [a-k] c "2" | [a-z]
+c ::= [e-p] b "3" | [k-z] a "4" | [a-z]`))
+	random := rand.New(rand.NewPCG(8, 0))
+	tokens := [][]byte{nil}
+	for c := byte('0'); c <= 'z'; c++ {
+		tokens = append(tokens, []byte{c})
+	}
+	for range 300 {
+		b := make([]byte, 2+random.IntN(4))
+		for i := range b {
+			b[i] = 'a' + byte(random.IntN(26))
+		}
+		tokens = append(tokens, b)
+	}
+	v := NewVocabulary(len(tokens), func(id int32) []byte { return tokens[id] }, []int32{0})
+	m := g.NewMatcher(v)
+	m.t.allowed = 2000
+	cut := false
+	for range 5 {
+		mask := m.Mask()
+		cut = cut || m.t.budget < 0
+		want := brute(m)
+		for id := range int32(v.size) {
+			can := slices.Contains(want, id)
+			if mask.Allows(id) && !can || can && !mask.Allows(id) && len(v.bytes[id]) < 2 {
+				t.Fatalf("%q: the mask says %v", v.bytes[id], mask.Allows(id))
+			}
+		}
+		if err := m.Accept(int32('k' - '0' + 1)); err != nil {
+			if !strings.Contains(err.Error(), "ways") {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	if !cut {
+		t.Error("no walk was cut short, so that this test shows nothing")
+	}
+}
+
 func TestConcurrentUse(t *testing.T) {
 	text := `{"s":"abcdé","t":"\u00e9xx","u":["ab","c"]}`
 	g, v := grammars()[text], pieces(3, text)

@@ -19,7 +19,7 @@ func (g *Grammar) tablesFor(v *Vocabulary) *tables {
 	defer g.tables.Unlock()
 	t := g.tables.of[v]
 	if t == nil {
-		t = &tables{g: g, v: v, entries: map[place]*entry{}, joined: map[joint]*entry{}, current: make([]int32, v.deep+1)}
+		t = &tables{g: g, v: v, entries: map[place]*entry{}, joined: map[joint]*entry{}, current: make([]int32, v.deep+1), allowed: maxBudget}
 		t.reset()
 		if g.tables.of == nil {
 			g.tables.of = map[*Vocabulary]*tables{}
@@ -52,6 +52,8 @@ type tables struct {
 	current []int32 // packed set at each depth
 	tokens  []int32
 	exits   []int32
+	allowed int // comparisons of tops that one may take
+	budget  int // what is left of it
 }
 
 // joint is an entry with the state that the rule below it goes on at.
@@ -76,6 +78,11 @@ const (
 	maxSets    = 1 << 16
 	maxEntries = 64 << 20 // bytes
 )
+
+// maxBudget is what one walk may take, about 20 ms. A grammar that can be read in hundreds of ways
+// could make it minutes; beyond the budget only tokens of one byte, and those that go the ways
+// known by then, are found. So the mask may miss a token, and is never empty where it need not be.
+const maxBudget = 2_000_000
 
 func (t *tables) reset() {
 	t.stacks = stacks{g: t.g, index: map[frame]int32{}}
@@ -144,6 +151,8 @@ func (t *tables) intern(tops []top, ended bool) int32 {
 func (t *tables) step(id int32, b byte) int32 {
 	tops, ended := t.stacks.step(t.tops[:0], t.sets[id].tops, b)
 	t.tops = tops
+	n := len(t.stacks.work)
+	t.budget -= 8 + n*n
 	next := t.intern(tops, ended)
 	t.rows[int(id)*t.g.classes+int(t.g.class[b])] = next
 	return next
@@ -216,7 +225,7 @@ func (t *tables) join(j joint) *entry {
 	e := j.above
 	t.limit()
 	begin, ended := t.begin(t.g.returned(j.back, 0))
-	t.tokens, t.exits = t.tokens[:0], t.exits[:0]
+	t.tokens, t.exits, t.budget = t.tokens[:0], t.exits[:0], t.allowed
 	for _, n := range e.exits {
 		if ended {
 			t.exits = append(t.exits, n)
@@ -249,7 +258,7 @@ func (t *tables) begin(p place) (id int32, ended bool) {
 
 // walk makes the entry of a place by reading the trie below its node.
 func (t *tables) walk(p place) *entry {
-	t.tokens, t.exits = t.tokens[:0], t.exits[:0]
+	t.tokens, t.exits, t.budget = t.tokens[:0], t.exits[:0], t.allowed
 	begin, ended := t.begin(p)
 	if begin != dead {
 		t.scan(begin, p.node)
@@ -269,6 +278,10 @@ func (t *tables) scan(begin, from int32) {
 		id := current[at.depth-1] >> 2
 		next := t.rows[id*classes+int32(class[at.label])]
 		if next == unknown {
+			if t.budget < 0 && at.depth > 1 {
+				n = at.after
+				continue
+			}
 			next = t.step(id, at.label)
 		}
 		if next == dead {
