@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"velo/cuda/kernels"
 )
@@ -40,7 +41,8 @@ func (f Format) String() string { return formats[f].name }
 type Kernels struct {
 	device *Device
 	narrow [len(formats)][len(shapes)]*Kernel // products of up to 4 rows
-	wide   [len(formats)][2]*Kernel           // of up to 8, of up to 16
+	small  [len(formats)][2]*Kernel           // of up to 8, of up to 16, with a small matrix
+	wide   [len(formats)][2]*Kernel           // the same with a larger one
 	pack   [len(formats)]*Kernel
 	split  [len(formats)]*Kernel
 	read   *Kernel
@@ -96,9 +98,11 @@ func (d *Device) Kernels() (*Kernels, error) {
 		for i, s := range shapes {
 			find(&k.narrow[f][i], linear, fmt.Sprintf("linear_%s_r%d_s%d", format, s.tiles, s.stages))
 		}
-		find(&k.wide[f][0], linear, "linear_"+format+"_n8")
-		find(&k.wide[f][1], linear, "linear_"+format+"_n16")
-		for _, kernel := range append(k.narrow[f][:], k.wide[f][:]...) {
+		for i, width := range []string{"_n8", "_n16"} {
+			find(&k.small[f][i], linear, "linear_"+format+"_r1_s3"+width)
+			find(&k.wide[f][i], linear, "linear_"+format+width)
+		}
+		for _, kernel := range slices.Concat(k.narrow[f][:], k.small[f][:], k.wide[f][:]) {
 			if err == nil {
 				err = kernel.Allow(min(d.facts.Shared, portableShared))
 			}

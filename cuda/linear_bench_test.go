@@ -178,7 +178,7 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 				for _, splits := range []int{2, 4, 8, 16} {
 					for _, abreast := range []int{1, 2, 4, 8} {
 						c := choice{splits, s, abreast}
-						if batch > 4 && (s > 0 || abreast > 1) || c.narrowShared(format) > portableShared || splits*abreast < 4 && batch <= 4 || splits*abreast > 16 {
+						if batch > 4 && (s > 0 || abreast > 1) || c.narrowShared(format, 1) > portableShared || splits*abreast < 4 && batch <= 4 || splits*abreast > 16 {
 							continue
 						}
 						choices = append(choices, c)

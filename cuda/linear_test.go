@@ -177,7 +177,7 @@ func TestLinear(t *testing.T) {
 		in    int
 		parts []int
 	}{
-		{5120, []int{64, 16, 35}}, {128, []int{16}}, {16, []int{1}}, {576, []int{192, 192}}, {17408, []int{48}}, {1040, []int{260}},
+		{5120, []int{64, 16, 35}}, {128, []int{16}}, {16, []int{1}}, {576, []int{192, 192}}, {17408, []int{48}}, {1040, []int{260}}, {256, []int{4160}}, {1024, []int{6400}},
 	} {
 		for f := range formats {
 			format := Format(f)
@@ -262,10 +262,10 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 			}
 			c := plan(m)
 			c.shape, c.abreast = s, 1+r.IntN(2)
-			if c.splits*c.abreast > 16 || c.narrowShared(m.format) > portableShared {
+			if c.splits*c.abreast > 16 || c.narrowShared(m.format, 1) > portableShared {
 				c.abreast = 1
 			}
-			if c.narrowShared(m.format) > portableShared {
+			if c.narrowShared(m.format, 1) > portableShared {
 				continue
 			}
 			y.poison(t)
@@ -280,6 +280,24 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 			}
 		}
 	}
+	// The same without room for sums of parts, when a block goes through all of them.
+	scratch := k.scratch
+	k.scratch.bytes = 0
+	for _, n := range []int{5, 8, 9, 16} {
+		if err := k.Split(o, xs, n, m.in); err != nil {
+			t.Fatal(err)
+		}
+		y.poison(t)
+		if err := k.Linear(&Product{Y: y.all, Pitch: m.out, X: o, M: m}); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range y.read(t, n*m.out) {
+			if v != all[i] {
+				t.Fatalf("value %d of row %d is %g when a block goes through all parts, else %g", i%m.out, i/m.out, v, all[i])
+			}
+		}
+	}
+	k.scratch = scratch
 	// Bias and pitch, then on top of it.
 	if err := k.Split(o, xs, MaxRows, m.in); err != nil {
 		t.Fatal(err)

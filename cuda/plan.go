@@ -32,11 +32,19 @@ func plan(m *Matrix) choice {
 	return c
 }
 
-// narrowShared is the dynamic shared memory of a block for up to 4 rows: units on
-// their way, and sums of 8 columns twice.
-func (c choice) narrowShared(format Format) int {
-	s := shapes[c.shape]
-	return c.splits * c.abreast * s.tiles * (s.stages*formats[format].bytes + 2*16*9*4)
+// small says that a product of 5 to 16 rows is divided like one of up to 4: the
+// matrix has too few rows for blocks that share what they read of x.
+func small(m *Matrix, n int) bool { return m.out <= 4096 || m.out <= 6144 && n <= 8 }
+
+// narrowShared is the dynamic shared memory of a block whose warps share columns:
+// units on their way, and sums, twice if there is room.
+func (c choice) narrowShared(format Format, n int) int {
+	s, tiles := shapes[c.shape], tiles(n)
+	buffers := 2
+	if tiles == 4 {
+		buffers = 1
+	}
+	return c.splits * c.abreast * s.tiles * (s.stages*formats[format].bytes + buffers*16*4*(8*tiles+1))
 }
 
 // Blocks for 5 to 16 rows: 8 warps of 32 rows, three units on their way.
@@ -69,10 +77,15 @@ func (k *Kernels) product(p *Product, c choice) error {
 	} else {
 		a.Int(0)
 	}
+	kernel := k.narrow[m.format][c.shape]
 	if n > 4 {
-		return k.wideProduct(m, n, c.splits, a)
+		if !small(m, n) {
+			return k.wideProduct(m, n, c.splits, a)
+		}
+		c.shape, c.abreast = 0, 1
+		kernel = k.small[m.format][tiles(n)/4]
 	}
-	kernel, shared, threads := k.narrow[m.format][c.shape], c.narrowShared(m.format), 32*c.splits*c.abreast
+	shared, threads := c.narrowShared(m.format, n), 32*c.splits*c.abreast
 	rows := 16 * shapes[c.shape].tiles * c.abreast
 	blocks := min((m.out+rows-1)/rows, k.device.facts.SMs*kernel.resident(threads, shared))
 	return kernel.Launch(Grid{X: blocks, Block: threads, Shared: shared, Dependent: k.dependent}, a)

@@ -36,18 +36,19 @@ DEVICE void let_next_launch_begin() {
 #endif
 }
 
-// Up to 4 rows. w: packed weights, padded to 32 rows. scale: a factor for each row of w, or
+// For up to 4 rows (NT is 1), and for more if the matrix is small. w: packed weights, padded to 32 rows. scale: a factor for each row of w, or
 // null. x: fragments of the activations (formats.cuh). x_scale: a factor for each
 // row of x, or null. y: float32 [n, pitch].
 // units: units a row tile. splits: warps that share the columns; a block has a
 // multiple of them and takes as many groups of 16·RT rows at a time. add: y +=
 // instead of y =.
-template <class F, int RT, int STAGES>
+template <class F, int RT, int NT, int STAGES>
 DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
                    const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
                    int units, int n, int pitch, int splits, int add) {
 	extern __shared__ __align__(128) u8 shared[];
-	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT, WIDTH = 9;
+	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT, WIDTH = 8 * NT + 1;
+	const int BUFFERS = NT < 4 ? 2 : 1; // sums, so that the last ones can still be added up
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
 	const int g = lane / 4, t = lane % 4;
 	const int split = warp % splits, abreast = warps / splits;
@@ -92,12 +93,13 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 
 	// The pieces of x that this lane feeds. One without a row takes another's: what
 	// becomes of it is not looked at.
-	const uint4 *xs = x + ((size_t)min(g & 3, n - 1) * units + begin) * F::PIECES * 8 + g / 4 * 4 + t;
-	uint4 v[1][F::PIECES];
+	const uint4 *xs = NT == 1 ? x + ((size_t)min(g & 3, n - 1) * units + begin) * F::PIECES * 8 + g / 4 * 4 + t
+	                          : x + (size_t)begin * NT * F::PIECES * 32 + 4 * min(g, n - 1) + t;
+	uint4 v[NT][F::PIECES];
 	auto fetch = [&](int unit) {
 #pragma unroll
-		for (int p = 0; p < F::PIECES; p++)
-			v[0][p] = __ldg(xs + (unit * F::PIECES + p) * 8);
+		for (int i = 0; i < NT * F::PIECES; i++)
+			v[i / F::PIECES][i % F::PIECES] = __ldg(xs + (unit * NT * F::PIECES + i) * (NT == 1 ? 8 : 32));
 	};
 	fetch(0);
 
@@ -114,10 +116,10 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 			if (bias)
 				shift = __ldg(bias + row0);
 		}
-		float c[RT][1][4];
+		float c[RT][NT][4];
 #pragma unroll
-		for (int i = 0; i < RT * 4; i++)
-			c[i / 4][0][i % 4] = 0;
+		for (int i = 0; i < RT * NT * 4; i++)
+			c[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
 		if (group < groups)
 #pragma unroll 1
 			for (int unit = 1; unit <= count; unit++) {
@@ -126,25 +128,27 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 				copy(free + lane * 16);
 #pragma unroll
 				for (int r = 0; r < RT; r++)
-					F::template multiply<1>(c[r], at + r * F::BYTES, lane, v);
+					F::template multiply<NT>(c[r], at + r * F::BYTES, lane, v);
 				free = at;
 				at = at + SLOT == ring + RING ? ring : at + SLOT;
 				fetch(unit == count ? 0 : unit);
 			}
-		float *to = sums + turn % 2 * warps * ROWS * WIDTH + warp * ROWS * WIDTH;
+		float *to = sums + turn % BUFFERS * warps * ROWS * WIDTH + warp * ROWS * WIDTH;
 #pragma unroll
-		for (int i = 0; i < RT * 4; i++)
-			to[(i / 4 * 16 + g + i % 4 / 2 * 8) * WIDTH + 2 * t + i % 2] = c[i / 4][0][i % 4];
+		for (int i = 0; i < RT * NT * 4; i++)
+			to[(i / (4 * NT) * 16 + g + i % 4 / 2 * 8) * WIDTH + i / 4 % NT * 8 + 2 * t + i % 2] =
+			    c[i / (4 * NT)][i / 4 % NT][i % 4];
 		__syncthreads();
 		for (int i = mine; i < ROWS * abreast * n; i += blockDim.x) {
 			int m = i % (ROWS * abreast), row = i / (ROWS * abreast), out = base * ROWS + m;
 			if (out >= rows)
 				continue;
-			const float *part = sums + turn % 2 * warps * ROWS * WIDTH + (m / ROWS * splits * ROWS + m % ROWS) * WIDTH;
+			const float *part = sums + turn % BUFFERS * warps * ROWS * WIDTH + (m / ROWS * splits * ROWS + m % ROWS) * WIDTH;
+			const int high = NT == 4 ? row / 8 * 16 + row % 8 : row, low = high + (NT == 1 ? 4 : 8);
 			float sum = 0;
 #pragma unroll 1
 			for (int s = 0; s < splits; s++, part += ROWS * WIDTH)
-				sum += part[row] + part[row + 4];
+				sum += part[high] + part[low];
 			if (i != mine && out != row0) {
 				factor = scale ? __ldg(scale + out) : 1;
 				shift = bias ? __ldg(bias + out) : 0;
@@ -158,6 +162,8 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 			*p = add ? *p + sum : sum;
 		}
 		turn++;
+		if (BUFFERS == 1)
+			__syncthreads();
 	}
 }
 
@@ -322,11 +328,11 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 		}
 }
 
-#define LINEAR(name, F, RT, STAGES)                                                                                  \
+#define LINEAR(name, F, RT, NT, STAGES)                                                                                  \
 	extern "C" __global__ void __launch_bounds__(512, 1)                                                         \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
 	         int rows, int units, int n, int pitch, int splits, int add) {                                           \
-		narrow<F, RT, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add);         \
+		narrow<F, RT, NT, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add);         \
 	}
 #define WIDE(name, F, NT)                                                                                            \
 	extern "C" __global__ void __launch_bounds__(256, 2)                                                         \
@@ -335,8 +341,10 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 		wide<F, NT>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add, scratch, counters);   \
 	}
 #define FORMAT(name, F)                          \
-	LINEAR(linear_##name##_r1_s3, F, 1, 3)   \
-	LINEAR(linear_##name##_r1_s4, F, 1, 4)   \
-	LINEAR(linear_##name##_r2_s3, F, 2, 3)   \
+	LINEAR(linear_##name##_r1_s3, F, 1, 1, 3)   \
+	LINEAR(linear_##name##_r1_s4, F, 1, 1, 4)   \
+	LINEAR(linear_##name##_r2_s3, F, 2, 1, 3)   \
+	LINEAR(linear_##name##_r1_s3_n8, F, 1, 2, 3)   \
+	LINEAR(linear_##name##_r1_s3_n16, F, 1, 4, 3)   \
 	WIDE(linear_##name##_n8, F, 2)           \
 	WIDE(linear_##name##_n16, F, 4)
