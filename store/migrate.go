@@ -8,7 +8,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// The buckets of schema 1; docs/store.md says what is in them.
+// The buckets of the schema; docs/store.md says what is in them.
 var (
 	bucketMeta      = []byte("meta")
 	bucketSessions  = []byte("sessions")
@@ -17,6 +17,7 @@ var (
 	bucketEndpoints = []byte("endpoints")
 	bucketSuites    = []byte("suites")
 	bucketSettings  = []byte("settings")
+	bucketChats     = []byte("chats") // from schema 2 on
 
 	keySchema  = []byte("schema")
 	keyVersion = []byte("version") // of the program that wrote last
@@ -29,6 +30,7 @@ type migration func(*bolt.Tx) error
 // A released one is never changed: what changes is a new one at the end.
 var migrations = []migration{
 	createBuckets,
+	createChats,
 }
 
 func createBuckets(tx *bolt.Tx) error {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -327,7 +328,8 @@ func TestBackupsAreRotated(t *testing.T) {
 
 func TestMigration(t *testing.T) {
 	dir, _ := filled(t, 0)
-	two := append(migrations[:1:1], func(tx *bolt.Tx) error {
+	known := len(migrations)
+	two := append(slices.Clone(migrations), func(tx *bolt.Tx) error {
 		_, err := tx.CreateBucket([]byte("more"))
 		return err
 	})
@@ -336,7 +338,7 @@ func TestMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.view(func(tx *bolt.Tx) error {
-		if schemaOf(tx) != 2 || tx.Bucket([]byte("more")) == nil {
+		if schemaOf(tx) != known+1 || tx.Bucket([]byte("more")) == nil {
 			return errors.New("not migrated")
 		}
 		return nil
@@ -347,7 +349,7 @@ func TestMigration(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	copies, _ := filepath.Glob(filepath.Join(dir, backupDir, "before-schema-2-*.db"))
+	copies, _ := filepath.Glob(filepath.Join(dir, backupDir, fmt.Sprintf("before-schema-%d-*.db", known+1)))
 	if len(copies) != 1 {
 		t.Fatalf("got copies %v", copies)
 	}
@@ -357,7 +359,7 @@ func TestMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(dir, Options{})
-	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "schema 2, this one knows 1") {
+	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), fmt.Sprintf("schema %d, this one knows %d", known+1, known)) {
 		t.Fatalf("got %v", err)
 	}
 	after, err := os.ReadFile(filepath.Join(dir, fileName))
@@ -365,13 +367,13 @@ func TestMigration(t *testing.T) {
 		t.Fatalf("the refused database was changed (%v)", err)
 	}
 	// A migration that fails leaves the schema before it.
-	three := append(two[:2:2], func(tx *bolt.Tx) error {
+	three := append(slices.Clone(two), func(tx *bolt.Tx) error {
 		if err := tx.DeleteBucket([]byte("more")); err != nil {
 			return err
 		}
 		return errors.New("no")
 	})
-	if _, err := Open(dir, Options{migrations: three}); err == nil || !strings.Contains(err.Error(), "from schema 2 to 3: no") {
+	if _, err := Open(dir, Options{migrations: three}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("from schema %d to %d: no", known+1, known+2)) {
 		t.Fatalf("got %v", err)
 	}
 	s, err = Open(dir, Options{migrations: two})

@@ -299,6 +299,9 @@ func (x *exchange) joinCalls(pieces []toolCall) {
 			x.calls = append(x.calls, toolCall{Index: p.Index})
 			i = len(x.calls) - 1
 		}
+		if x.calls[i].ID == "" { // servers that repeat it repeat the same
+			x.calls[i].ID = p.ID
+		}
 		x.calls[i].Name += p.Name
 		x.calls[i].Arguments += p.Arguments
 	}
@@ -438,13 +441,9 @@ func (x *exchange) conclude(f *failure, steps int) Result {
 
 // callsJSON writes tool calls as JSON.
 func callsJSON(calls []toolCall) string {
-	type call struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	list := make([]call, len(calls))
+	list := make([]ToolCall, len(calls))
 	for i, c := range calls {
-		list[i] = call{c.Name, c.Arguments}
+		list[i] = ToolCall{c.ID, c.Name, c.Arguments}
 	}
 	b, _ := json.Marshal(list)
 	return string(b)

@@ -14,7 +14,9 @@ import (
 type Message struct {
 	Role    string
 	Content string
-	Images  []Image // sent after the text, as data URLs
+	Images  []Image    // sent after the text, as data URLs
+	Calls   []ToolCall // of an assistant's message: what it asked for
+	CallID  string     // of a message with the role tool: the call that it answers
 }
 
 // Image is a picture within a message.
@@ -142,14 +144,16 @@ func (k *Call) Bytes() int { return k.bytes }
 // wire is a message as the API has it: content is a string, or an array of parts if there are images.
 func wire(m Message) (any, error) {
 	type message struct {
-		Role    string `json:"role"`
-		Content any    `json:"content"`
+		Role    string     `json:"role"`
+		Content any        `json:"content"`
+		Calls   []wireCall `json:"tool_calls,omitempty"`
+		CallID  string     `json:"tool_call_id,omitempty"`
 	}
 	if m.Role == "" {
-		return nil, fmt.Errorf("it has no role; give one of system, user and assistant")
+		return nil, fmt.Errorf("it has no role; give one of system, user, assistant and tool")
 	}
 	if len(m.Images) == 0 {
-		return message{m.Role, m.Content}, nil
+		return message{m.Role, m.Content, wireCalls(m.Calls), m.CallID}, nil
 	}
 	type link struct {
 		URL string `json:"url"`
@@ -170,7 +174,7 @@ func wire(m Message) (any, error) {
 		url := "data:" + image.MIME + ";base64," + base64.StdEncoding.EncodeToString(image.Data)
 		list = append(list, part{Type: "image_url", Image: &link{url}})
 	}
-	return message{m.Role, list}, nil
+	return message{m.Role, list, wireCalls(m.Calls), m.CallID}, nil
 }
 
 // members are those of a JSON object, in order and each once.

@@ -32,6 +32,7 @@ type toolCall struct {
 	Index     int
 	Name      string
 	Arguments string
+	ID        string
 }
 
 // text tells whether the delta carries any.
@@ -194,14 +195,14 @@ func (d *delta) message(m object) {
 		if n := asCount(call["index"]); n >= 0 {
 			index = n
 		}
-		d.call(index, asObject(call["function"]))
+		d.call(index, asString(call["id"]), asObject(call["function"]))
 	}
-	d.call(0, asObject(m["function_call"]))
+	d.call(0, "", asObject(m["function_call"]))
 }
 
 // call takes a piece of a call. Its arguments are a string of JSON, from some servers JSON itself.
-func (d *delta) call(index int, function object) {
-	c := toolCall{Index: index, Name: asString(function["name"])}
+func (d *delta) call(index int, id string, function object) {
+	c := toolCall{Index: index, Name: asString(function["name"]), ID: id}
 	switch raw := function["arguments"]; {
 	case len(raw) == 0 || string(raw) == "null":
 	case raw[0] == '"':
@@ -209,7 +210,7 @@ func (d *delta) call(index int, function object) {
 	default:
 		c.Arguments = string(raw)
 	}
-	if c.Name != "" || c.Arguments != "" {
+	if c.Name != "" || c.Arguments != "" || c.ID != "" {
 		d.Calls = append(d.Calls, c)
 	}
 }

@@ -20,7 +20,7 @@ type Result struct {
 	End       *bench.End
 	Answer    string // content and refusal
 	Reasoning string // without tags
-	ToolCalls string // JSON: [{"name":…,"arguments":…}], empty if there were none
+	ToolCalls string // JSON: [{"id":…,"name":…,"arguments":…}], empty if there were none; see Calls
 }
 
 // Do sends the request and follows its answer to the end. It fills r.Start, and r.Session, Parameters
