@@ -183,7 +183,7 @@ func (s *soak) one(t testing.TB, rng *rand.Rand) {
 		}
 	default: // wrong
 		bad := []string{``, `{`, `[]`, `{"messages":[]}`, `{"messages":"x"}`, with(body, `"top_p":7`), with(body, `"n":0`), with(body, `"tools":{}`),
-			with(body, `"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"nothing"}}}`),
+			with(body, `"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"nothing"}}}`),
 			`{"messages":[{"role":"user","content":"` + strings.Repeat("the ", 4000) + `"}]}`, strings.Repeat("[", 100000), "{\"messages\":\xff}"}
 		status, _, answer := s.rig.post(t, "/v1/chat/completions", bad[rng.IntN(len(bad))])
 		s.count("wrong")
