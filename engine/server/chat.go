@@ -78,9 +78,6 @@ func (s *Server) readCompletion(o *object) (*job, *Error) {
 	if e != nil {
 		return nil, e
 	}
-	if j.guide, j.enforced, e = readFormat(o); e != nil {
-		return nil, e
-	}
 	if j.prompts, e = s.readPrompts(o, "prompt", add, cut); e != nil {
 		return nil, e
 	}
@@ -90,6 +87,11 @@ func (s *Server) readCompletion(o *object) (*job, *Error) {
 	if e := s.fitLengths(j, "prompt"); e != nil {
 		return nil, e
 	}
+	held, e := s.constraintOf(o, nil)
+	if e != nil {
+		return nil, e
+	}
+	j.guide, j.enforced = held.grammar, held.enforced
 	s.noteUnused(o)
 	return j, nil
 }

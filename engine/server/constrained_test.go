@@ -272,3 +272,52 @@ func TestCallGrammars(t *testing.T) {
 		}
 	}
 }
+
+// TestConstraintsAreKept: what was compiled serves the next request that wants the same, and no
+// other.
+func TestConstraintsAreKept(t *testing.T) {
+	r := start(t, nil)
+	of := func(body string) constraint {
+		t.Helper()
+		o, e := newObject([]byte(body), InvalidBody, "", "")
+		if e != nil {
+			t.Fatal(e)
+		}
+		p, e := r.server.readPrompt(o)
+		if e != nil {
+			t.Fatal(e)
+		}
+		k, e := r.server.constraintOf(o, p)
+		if e != nil {
+			t.Fatal(e)
+		}
+		return k
+	}
+	if k := of(`{` + hello + `}`); k.grammar != nil {
+		t.Error("a request that wants nothing is held to something")
+	}
+	different := []string{
+		`"guided_regex":"a"`, `"guided_regex":"b"`, `"grammar":"root ::= \"a\""`, `"guided_grammar":"root ::= \"a\""`, `"guided_choice":["a"]`,
+		`"guided_regex":"a","chat_template_kwargs":{"enable_thinking":false}`, `"guided_regex":"a","tools":[` + toolF + `]`, `"guided_regex":"a","tools":[` + toolG + `]`,
+		`"tools":[` + toolF + `],"tool_choice":"required"`, `"tools":[` + toolF + `,` + toolG + `],"tool_choice":"required"`,
+		`"tools":[` + toolF + `,` + toolG + `],"tool_choice":{"type":"function","function":{"name":"g"}}`,
+		`"tools":[` + toolF + `],"tool_choice":"required","parallel_tool_calls":false`,
+	}
+	seen := map[any]string{}
+	for _, d := range different {
+		k := of(`{` + hello + `,` + d + `}`)
+		if other, twice := seen[k.grammar]; k.grammar == nil || twice {
+			t.Errorf("%s is held to the grammar of %q", d, other)
+		}
+		seen[k.grammar] = d
+		if again := of(`{"seed":1,` + hello + `,` + d + `}`); again.grammar != k.grammar {
+			t.Errorf("%s is compiled twice", d)
+		}
+	}
+	for i := range 2 * constraintsKept {
+		of(fmt.Sprintf(`{%s,"guided_regex":"x%d"}`, hello, i))
+	}
+	if n := len(r.server.constraints.recent); n != constraintsKept {
+		t.Errorf("%d constraints are kept", n)
+	}
+}

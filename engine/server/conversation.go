@@ -21,11 +21,6 @@ func (s *Server) readChat(o *object, header string) (*job, *Error) {
 	if e := refuseUnsupported(o); e != nil {
 		return nil, e
 	}
-	content, enforced, e := readFormat(o)
-	if e != nil {
-		return nil, e
-	}
-	j.enforced = enforced
 	p, e := s.readPrompt(o)
 	if e != nil {
 		return nil, e
@@ -39,20 +34,22 @@ func (s *Server) readChat(o *object, header string) (*job, *Error) {
 	}
 	ids := s.encode(p.text)
 	j.style = p.style
-	if j.guide, e = constrain(content, p.choice, p.tools, p.style, strings.Contains(s.o.Engine.Source, "<function="), p.text); e != nil {
-		return nil, e
-	}
-	if short := keepLast(ids, cut); len(short) == len(ids) {
-		j.boundaries = s.boundaries(p, ids)
-	} else {
-		ids = short
-	}
+	whole := len(ids)
+	ids = keepLast(ids, cut)
 	j.prompts = [][]int32{ids}
 	if p.choice.mode == choiceNone && len(p.tools) > 0 {
 		s.banCalls(j)
 	}
 	if e := s.fitLengths(j, "messages"); e != nil {
 		return nil, e
+	}
+	held, e := s.constraintOf(o, p)
+	if e != nil {
+		return nil, e
+	}
+	j.guide, j.enforced = held.grammar, held.enforced
+	if len(ids) == whole && s.o.Scheduler.Options().PrefixCache {
+		j.boundaries = s.boundaries(p, ids)
 	}
 	if j.session, e = s.readSession(o, header, p.messages); e != nil {
 		return nil, e

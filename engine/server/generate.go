@@ -3,11 +3,11 @@ package server
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"velo/engine/emit"
-	"velo/engine/grammar"
 	"velo/engine/meter"
 	"velo/engine/sched"
 )
@@ -20,13 +20,8 @@ func (s *Server) submit(ctx context.Context, cancel context.CancelFunc, j *job, 
 		r := &sched.Request{ID: id, Prompt: prompt, Boundaries: j.boundaries, Sampling: j.sampling, MaxTokens: j.maxTokens,
 			MinTokens: j.minTokens, End: s.o.Engine.EOS, IgnoreEOS: j.ignoreEOS, Top: j.top, Copies: j.copies}
 		if j.guide != nil {
-			var first *grammar.Matcher
-			r.Guide = func(int) sched.Guide {
-				if first == nil {
-					first = j.guide.NewMatcher(s.vocabulary())
-				}
-				return first.Clone()
-			}
+			first := j.guide.NewMatcher(s.vocabulary()) // here, since the loop must not wait for it
+			r.Guide = func(int) sched.Guide { return first.Clone() }
 		}
 		if len(j.stops) > 0 {
 			r.Watch = func(int) func(int32) bool {
@@ -125,6 +120,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, j *job, f form) {
 	request := s.o.Meter.Request()
 	defer request.Close()
 	answers := s.newAnswers(j, streams, f.plain)
+	w.Header().Set("X-Request-Id", f.id)
 	if j.session != "" {
 		w.Header().Set("X-Session-Id", j.session)
 	}
@@ -132,11 +128,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, j *job, f form) {
 		w.Header().Set("X-Json-Schema-Enforced", j.enforced)
 	}
 	if j.stream {
-		s.stream(w, j, f, answers)
+		s.stream(w, r, j, f, answers)
 	} else {
 		s.collect(w, r, j, f, answers)
 	}
-	request.Finish(outcome(answers))
+	finish := outcome(answers)
+	request.Finish(finish)
+	s.logAnswer(j, f, answers, string(finish), begin)
 	s.trace(r, j, f, answers, begin)
 }
 
@@ -235,7 +233,7 @@ func (s *Server) failure(answers []*answer, t *total) *Error {
 }
 
 // stream answers with chunks.
-func (s *Server) stream(w http.ResponseWriter, j *job, f form, answers []*answer) {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, j *job, f form, answers []*answer) {
 	out := newEvents(w, s.writeTimeout)
 	if !f.plain { // telemetry is of conversations
 		out.emitter, out.session, out.generation = s.o.Emitter, j.session, f.generation
@@ -275,6 +273,10 @@ func (s *Server) stream(w http.ResponseWriter, j *job, f form, answers []*answer
 		}
 		f.say(s, out, a, a.end())
 		result := a.stream.Result()
+		if result.Finish == sched.Cancelled && r.Context().Err() != nil {
+			out.err = context.Cause(r.Context())
+			return false
+		}
 		t.add(result, a.index%j.copies == 0)
 		left--
 		reason, stopReason := a.finish(result, j.stops)
@@ -300,7 +302,6 @@ func (s *Server) stream(w http.ResponseWriter, j *job, f form, answers []*answer
 		if left > 0 { // the reader has gone; whoever watches learns that it is over
 			out.record(f.last(answers[0], "cancelled", nil, nil), emit.End)
 		}
-		s.o.Log.Info("a client left", "request", f.id, "why", out.err)
 		return
 	}
 	if j.usage && failed == nil {
@@ -312,6 +313,20 @@ func (s *Server) stream(w http.ResponseWriter, j *job, f form, answers []*answer
 	}
 	out.send([]byte("[DONE]"))
 	_ = out.flush()
+}
+
+// logAnswer logs a line for each request that was answered, or began to be.
+func (s *Server) logAnswer(j *job, f form, answers []*answer, finish string, begin time.Time) {
+	prompt, cached, generated := 0, 0, 0
+	for i, a := range answers {
+		r := a.stream.Result()
+		if i%j.copies == 0 {
+			prompt, cached = prompt+r.Prompt, cached+r.Cached
+		}
+		generated += r.Generated
+	}
+	s.o.Log.Info("answered", "request", f.id, "session", j.session, "stream", j.stream, "answers", len(answers), "finish", finish,
+		"prompt", prompt, "cached", cached, "generated", generated, "seconds", strconv.FormatFloat(time.Since(begin).Seconds(), 'f', 3, 64))
 }
 
 // logPrompt logs the beginning of a prompt where that is wanted.

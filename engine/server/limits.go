@@ -10,7 +10,7 @@ const (
 	maxDepth    = 128    // brackets inside each other
 	maxMembers  = 4096   // of one object that the server looks into
 	maxMessages = 65_536 // of a conversation
-	maxTools    = 1024
+	maxTools    = 128
 	maxPrompts  = 256 // of one plain completion
 	maxCopies   = 32  // n
 	maxAnswers  = 256 // prompts × n

@@ -53,7 +53,9 @@ type Server struct {
 	created  time.Time
 	key      [sha256.Size]byte
 	sessions sessions
-	large    chan struct{} // places for large bodies
+	// constraints are compiled grammars of recent requests.
+	constraints *constraints
+	large       chan struct{} // places for large bodies
 	// How long a body may take, and a reader to take what was written.
 	bodyTimeout, writeTimeout time.Duration
 	bos, eos                  string  // texts of the model's special tokens
@@ -77,7 +79,7 @@ func New(o Options) *Server {
 	if o.Model == "" {
 		o.Model = o.Engine.Name
 	}
-	s := &Server{o: o, created: time.Now(), key: sha256.Sum256([]byte(o.Key)), large: make(chan struct{}, largeBodies), longest: 1,
+	s := &Server{o: o, created: time.Now(), key: sha256.Sum256([]byte(o.Key)), large: make(chan struct{}, largeBodies), constraints: newConstraints(), longest: 1,
 		bodyTimeout: bodyTimeout, writeTimeout: writeTimeout}
 	s.sessions.now = time.Now
 	t := o.Engine.Tokenizer
