@@ -197,6 +197,9 @@ func TestBadRequests(t *testing.T) {
 	if _, err := s.Submit(context.Background(), &Request{Prompt: text(1, 64)}); !errors.As(err, &long) || *long != (TooLongError{64, 64}) {
 		t.Errorf("a prompt as long as the context: %v", err)
 	}
+	if said := (&TooLongError{64, 64}).Error(); !strings.Contains(said, "64 tokens") {
+		t.Errorf("it says %q", said)
+	}
 	stream := submit(t, s, &Request{Prompt: text(1, 60), MaxTokens: 1000})[0]
 	turns(t, s)
 	if tokens, res := read(stream); len(tokens) != 4 || res.Finish != Length {

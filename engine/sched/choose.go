@@ -30,14 +30,11 @@ type chooser struct {
 	wake     chan struct{}
 	helpers  sync.WaitGroup // at work
 	running  bool
+	alone    int // logits of a step that are looked at without help: waking somebody takes microseconds
 }
 
-// alone is how many logits are looked at before help is called: waking
-// somebody takes some microseconds.
-const alone = 1 << 16
-
 func newChooser(vocab, lanes int) *chooser {
-	c := &chooser{vocab: vocab}
+	c := &chooser{vocab: vocab, alone: 1 << 16}
 	for range max(1, min(lanes, runtime.GOMAXPROCS(0))) {
 		c.samplers = append(c.samplers, sample.New(vocab))
 	}
@@ -66,7 +63,7 @@ func (c *chooser) stop() {
 func (c *chooser) run(picks []pick) {
 	c.picks = picks
 	c.next.Store(0)
-	if c.running && len(picks) > 1 && len(picks)*c.vocab >= alone {
+	if c.running && len(picks) > 1 && len(picks)*c.vocab >= c.alone {
 		helpers := min(len(c.samplers), len(picks)) - 1
 		c.helpers.Add(helpers)
 		for range helpers {

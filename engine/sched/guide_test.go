@@ -127,6 +127,7 @@ func TestGuideAlone(t *testing.T) {
 	}
 	want, _ := guided(t, &Request{Prompt: text(2, 9), Guide: by(choice()), Sampling: warm})
 	s := New(newModel(t, "plain", size{vocab: vocab, tokens: 1024, sequences: 4}), Options{Lanes: 4})
+	s.choose.alone = 0
 	s.choose.start()
 	defer s.choose.stop()
 	bad := submit(t, s, &Request{Prompt: text(1, 5), Guide: by(&script{panics: "mask"})})[0]

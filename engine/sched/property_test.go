@@ -235,7 +235,9 @@ func TestTogether(t *testing.T) {
 					}
 				}
 			}
-			s := serve(t, newModel(t, family, size{tokens: 128, sequences: 8}), Options{Lanes: 4, Context: 64, PrefixCache: true})
+			s := New(newModel(t, family, size{tokens: 128, sequences: 8}), Options{Lanes: 4, Context: 64, PrefixCache: true})
+			s.choose.alone = 0 // several at a time, also with a small vocabulary
+			run(t, s)
 			var group sync.WaitGroup
 			for client := range clients {
 				group.Go(func() {
