@@ -5,8 +5,8 @@
 // to float32 as weights.Tensor.Row defines it. The default keeps weights of
 // four to eight bits as integers, rounds activations to int16 in groups of 32
 // and multiplies integers, which is several times faster. (Activations of
-// int8, as others have them, change what a small model answers.) Weights in floating point are exact in
-// both.
+// int8, as others have them, change what a small model answers.) Weights in
+// floating point are exact in both.
 //
 // The order in which the terms of a sum are added depends on its length alone:
 // a row's result is the same bits in a batch of any size, with any number of

@@ -1,8 +1,7 @@
 // What the integer products of tiles with NEON are made of.
 //
-// There are 8 lanes. SMLAL multiplies 16-bit values
-// into 32-bit sums, four at a time: two columns of two matrix rows, which are
-// added in the end.
+// There are 8 lanes. SMLAL multiplies 16-bit values into 32-bit sums, four at a
+// time: two columns of two matrix rows, which are added in the end.
 //
 // R0 is the header of a block, R1 its codes, then the next block. R4 to R7 are
 // four rows of activations, R8 to R11 their scales, R12 to R15 their sums, R2
