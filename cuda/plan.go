@@ -33,8 +33,11 @@ func plan(m *Matrix) choice {
 }
 
 // small says that a product of 5 to 16 rows is divided like one of up to 4: the
-// matrix has too few rows for blocks that share what they read of x.
-func small(m *Matrix, n int) bool { return m.out <= 4096 || m.out <= 6144 && n <= 8 }
+// matrix has too few rows for blocks that share what they read of x, or x is so
+// little that the first cache holds it.
+func small(m *Matrix, n int) bool {
+	return m.out <= 4096 || m.out <= 6144 && n <= 8 || n*m.in <= 32<<10
+}
 
 // narrowShared is the dynamic shared memory of a block whose warps share columns:
 // units on their way, and sums, twice if there is room.
@@ -87,7 +90,15 @@ func (k *Kernels) product(p *Product, c choice) error {
 	}
 	shared, threads := c.narrowShared(m.format, n), 32*c.splits*c.abreast
 	rows := 16 * shapes[c.shape].tiles * c.abreast
-	blocks := min((m.out+rows-1)/rows, k.device.facts.SMs*kernel.resident(threads, shared))
+	blocks, sms := (m.out+rows-1)/rows, k.device.facts.SMs
+	if fit := kernel.resident(threads, shared); blocks > sms*fit {
+		blocks = sms * fit
+	} else if even := (blocks + sms - 1) / sms; even < fit {
+		// All blocks are there at once, and those of the next launch besides. They are
+		// to come to the SMs that have fewer of this one's: ask for so much shared
+		// memory that no SM holds more than its share.
+		shared = min(portableShared, max(shared, k.device.facts.SharedSM/(even+1)-1024+128))
+	}
 	return kernel.Launch(Grid{X: blocks, Block: threads, Shared: shared, Dependent: k.dependent}, a)
 }
 
