@@ -49,7 +49,7 @@ func modelFacts(c console.EngineConfig) (f console.ModelFacts, err error) {
 			return f, err
 		}
 	}
-	p := sched.Plan(&m.Config, m.Bytes(), sched.Sizes{Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens, Checkpoints: o.Checkpoints, Rows: o.Rows})
+	p := sched.Plan(&m.Config, backend.WeightBytes(backend.Options{Exact: o.Exact}, m), sched.Sizes{Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens, Checkpoints: o.Checkpoints, Rows: o.Rows})
 	f.Context, f.Lanes = o.Context, o.Lanes
 	f.Weights, f.KV, f.State, f.Scratch, f.Need = p.Weights, p.Pages, p.States+p.Checkpoints, p.Scratch, p.Total
 	if memory, err := host.ReadMemory(); err == nil {

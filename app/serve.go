@@ -38,6 +38,7 @@ type serving struct {
 	origin              string
 	drain               float64
 	rows                int
+	stepTime            int
 	prefix              onOff
 	checkpoints         float64
 	effort, thinking    string
@@ -148,6 +149,7 @@ func (f *serving) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.origin, "cors-origin", "*", "web pages whose scripts may call the server; empty = none")
 
 	fl.IntVar(&f.rows, "prefill-chunk", 512, "tokens computed in one step, of prompts and answers together: it bounds how long an answer waits for its next token")
+	fl.IntVar(&f.stepTime, "step-time-ms", 100, "how long a step may take: prompts are read in chunks that fit, so that running answers go on and new ones need not wait; 0 = no bound but --prefill-chunk")
 	onoff(&f.prefix, "prefix-cache", true, "keep what was computed of prompts for later requests that begin alike")
 	fl.Float64Var(&f.checkpoints, "prefix-ckpt-mem-gb", 4, "memory for recurrent states in the prefix cache, of models that have some")
 

@@ -40,7 +40,7 @@ func (f *serving) check(fl *pflag.FlagSet, environment []string) error {
 	for _, err := range []error{
 		least("max-batch", float64(f.lanes), 1), least("max-seq-len", float64(f.context), 0), least("kv-tokens", float64(f.tokens), 0),
 		least("max-tokens", float64(f.maxTokens), 1), least("max-waiting", float64(f.waiting), 0), least("stream-backlog-events", float64(f.backlog), 1),
-		least("threads", float64(f.threads), 0), least("prefill-chunk", float64(f.rows), 1), least("prefix-ckpt-mem-gb", f.checkpoints, 0),
+		least("threads", float64(f.threads), 0), least("prefill-chunk", float64(f.rows), 1), least("step-time-ms", float64(f.stepTime), 0), least("prefix-ckpt-mem-gb", f.checkpoints, 0),
 		least("penalty-range", float64(f.penalties), 0), least("loop-window", float64(f.loopWindow), 1), least("loop-min-reps", float64(f.loopRepeats), 2),
 		least("otel-batch-size", float64(f.otelBatch), 1), least("otel-batch-interval-ms", float64(f.otelInterval), 1),
 		least("inject-panic-steps", float64(f.panicSteps), 0), least("drain-seconds", f.drain, 0), least("default-top-k", float64(f.topK), 0),

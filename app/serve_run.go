@@ -241,7 +241,7 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 	if m, err := host.ReadMemory(); err == nil {
 		z.Available = max(1, m.Available-keep)
 	}
-	memory := sched.Plan(&w.Config, w.Bytes(), z)
+	memory := sched.Plan(&w.Config, backend.WeightBytes(backend.Options{Name: o.Backend, Exact: o.Exact}, w), z)
 	fmt.Fprintf(out, "Memory plan\n%s", memory)
 	if err := memory.Check(); err != nil {
 		if f.force == "off" {
@@ -288,7 +288,7 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 			_ = s.emitter.Close(short)
 		}()
 	}
-	so := sched.Options{Lanes: e.Lanes, Context: e.Context, StepTokens: f.rows, Waiting: f.waiting, Backlog: f.backlog, PrefixCache: bool(f.prefix),
+	so := sched.Options{Lanes: e.Lanes, Context: e.Context, StepTokens: f.rows, StepTime: time.Duration(f.stepTime) * time.Millisecond, Waiting: f.waiting, Backlog: f.backlog, PrefixCache: bool(f.prefix),
 		CheckpointBytes: int64(f.checkpoints * gigabyte), LoopWindow: f.loopWindow, LoopRepeats: f.loopRepeats, PanicSteps: f.panicSteps, Observer: s.meter}
 	if f.waiting == 0 {
 		so.Waiting = -1

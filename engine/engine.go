@@ -83,6 +83,7 @@ func Size(w *weights.Model, o Options) (Options, weights.Fit, error) {
 	fit := w.Fit(o.Context, (o.Tokens+o.Context-1)/o.Context)
 	state := w.Fit(1, 1).State
 	fit.State = state * int64(o.Lanes+o.Checkpoints)
+	fit.Weights = backend.WeightBytes(backend.Options{Name: o.Backend, Exact: o.Exact}, w)
 	fit.Total = fit.Weights + fit.KV + fit.State + fit.Scratch
 	if o.Available > 0 {
 		if err := fit.Check(o.Available); err != nil {

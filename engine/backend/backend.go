@@ -10,6 +10,7 @@ import (
 
 	"velo/engine/cpu"
 	"velo/engine/ops"
+	"velo/engine/weights"
 )
 
 // CPU is the processor, which is always there.
@@ -24,6 +25,24 @@ type Options struct {
 	Rows    int    // most rows of a step, 512 if 0
 	Workers int    // threads of the processor, all of them if 0
 	Exact   bool   // float32 arithmetic for every weight, on the processor
+}
+
+// WeightBytes is the memory that a model's weights take while it computes, before any of it is
+// taken. The processor packs quantised matrices anew; their mapped files are not read again, and the
+// system can have those pages back.
+func WeightBytes(o Options, m *weights.Model) int64 {
+	n := int64(0)
+	m.Each(func(t *weights.Tensor) {
+		packed := int64(0)
+		if len(t.Shape) > 1 && !o.Exact {
+			packed = cpu.Packed(t.Type, t.Rows(), t.Cols())
+		}
+		if packed == 0 {
+			packed = int64(len(t.Data) + len(t.Scale))
+		}
+		n += packed
+	})
+	return n
 }
 
 // Backend is a backend to be closed after use.

@@ -65,16 +65,19 @@ func (f form) nibbles() bool { return layouts[f].codes == 16 }
 
 // formOf is the form that a weight is brought into.
 func formOf(w *ops.Weight) form {
-	if w.Cols()%group != 0 {
+	if w.Type == weights.Q4_0 && w.Cols()%group == 0 && !eightTimesHalf(w.Data) {
+		return nibblesSingle
+	}
+	return formFor(w.Type, w.Cols())
+}
+
+// formFor is the form of almost all weights of a type; Q4_0 can need another.
+func formFor(t weights.Type, cols int) form {
+	if cols%group != 0 {
 		return raw
 	}
-	switch w.Type {
-	case weights.Q4_0:
-		if !eightTimesHalf(w.Data) {
-			return nibblesSingle
-		}
-		return nibblesHalf
-	case weights.Q4_1:
+	switch t {
+	case weights.Q4_0, weights.Q4_1:
 		return nibblesHalf
 	case weights.Q4_K:
 		return nibblesByte
@@ -117,6 +120,17 @@ func (b *Backend) Bytes(w *ops.Weight) int64 {
 	}
 	lanes := b.k.lanes
 	return int64((w.Rows()+lanes-1)/lanes) * int64(f.tileBytes(lanes, w.Cols()))
+}
+
+// Packed is what Bytes will be for a weight of that type and shape, on this
+// machine, before there is a backend.
+func Packed(t weights.Type, rows, cols int) int64 {
+	f := formFor(t, cols)
+	if f == raw {
+		return 0
+	}
+	lanes := available()[0].lanes
+	return int64((rows+lanes-1)/lanes) * int64(f.tileBytes(lanes, cols))
 }
 
 func (f form) blockBytes(lanes int) int { return lanes * (layouts[f].header + layouts[f].codes) }

@@ -166,3 +166,17 @@ func BenchmarkPack(b *testing.B) {
 		})
 	}
 }
+
+// TestPacked: what is reckoned before there is a backend is what it will take.
+func TestPacked(t *testing.T) {
+	b := New(Options{Workers: 1})
+	defer b.Close()
+	for _, kind := range []weights.Type{weights.Q4_1, weights.Q8_0, weights.Q4_K, weights.Q5_K, weights.Q6_K, weights.BF16} {
+		for _, shape := range [][]int{{3, 256}, {40, 512}, {33, 48}} {
+			w := &ops.Weight{Type: kind, Shape: shape}
+			if got, want := Packed(kind, shape[0], shape[1]), b.Bytes(w); got != want {
+				t.Errorf("%v %v: %d bytes reckoned, %d taken", kind, shape, got, want)
+			}
+		}
+	}
+}

@@ -24,7 +24,7 @@ type Sizes struct {
 type Memory struct {
 	Sizes Sizes
 
-	Weights     int64 // as stored
+	Weights     int64 // as the backend holds them
 	Pages       int64 // keys and values
 	States      int64 // recurrent states of the lanes
 	Checkpoints int64 // recurrent states of the prefix cache
@@ -100,7 +100,7 @@ func (m Memory) sum() string {
 func (m Memory) String() string {
 	var b strings.Builder
 	line := func(what string, n int64, why string) { fmt.Fprintf(&b, "%-18s %10s  %s\n", what, bytes(n), why) }
-	line("weights", m.Weights, "as stored")
+	line("weights", m.Weights, "as they are computed with")
 	line("keys and values", m.Pages, fmt.Sprintf("%d tokens in pages of %d, for all requests together", m.Sizes.Tokens, ops.PageTokens))
 	if m.States > 0 {
 		line("recurrent states", m.States, fmt.Sprintf("one for each of %d lanes", m.Sizes.Lanes))

@@ -23,6 +23,12 @@ type Options struct {
 	// bounds how long a running answer waits for its next token.
 	StepTokens int
 
+	// StepTime is how long a step may take, as far as the rows of prompts in it
+	// decide: they are as many as recent steps say will fit, StepTokens at
+	// most. It bounds the gap of running answers, and the wait of a request
+	// that comes in the middle of a step, on machines of any speed. 0 = no bound.
+	StepTime time.Duration
+
 	Waiting int // most answers waiting, 256 if 0, none if negative
 	Backlog int // tokens that a slow reader may leave, 65536 if 0
 
@@ -94,6 +100,7 @@ type Scheduler struct {
 	choose  *chooser
 	blocked bool // nothing was released since the first in the queue found no room
 	turns   int  // rotates who is first in sharing out rows
+	pace    pace
 	status  board
 }
 

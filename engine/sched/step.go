@@ -26,6 +26,7 @@ func (s *Scheduler) advance() error {
 		s.accept(&s.picks[i], now)
 	}
 	report.Took = time.Since(began)
+	s.pace.note(report)
 	s.status.end(began.Add(report.Took), report)
 	if s.o.Observer != nil {
 		s.o.Observer.Stepped(report)
@@ -90,7 +91,7 @@ func (j *job) decodes() bool { return j.generated() > 0 && j.seq.Len() == len(j.
 // is left in equal parts to those that read, as far as they can use it. Who
 // gets the remainder goes round.
 func (s *Scheduler) share() {
-	left, reading := s.o.StepTokens, 0
+	left, reading := s.pace.rows(s.o.StepTime, s.o.StepTokens), 0
 	for _, j := range s.lanes {
 		switch {
 		case j.kept != nil:

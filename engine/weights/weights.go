@@ -106,6 +106,14 @@ func (m *Model) Tensor(name string) (*Tensor, bool) {
 	return t, ok
 }
 
+// Each calls f for every tensor in the order of Names. Its data may not be in
+// the order that Tensor gives: f is for names, types, shapes and sizes.
+func (m *Model) Each(f func(t *Tensor)) {
+	for _, name := range m.names {
+		f(m.tensors[name])
+	}
+}
+
 // Names lists the canonical names of all tensors, sorted.
 func (m *Model) Names() []string { return slices.Clone(m.names) }
 
