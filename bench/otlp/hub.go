@@ -55,7 +55,7 @@ func (h *hub) from(o *decode.Origin) {
 	if instance != "" {
 		name += "/" + instance
 	}
-	h.scope, h.service = o, strings.Clone(name)
+	h.scope, h.service = o, decode.Short(name, mostName)
 	h.estimator = h.join.Estimator(h.service)
 }
 
@@ -96,6 +96,9 @@ func (h *hub) clear() {
 	h.raw.clear()
 	h.calls = nil
 }
+
+// mostName bounds names that are kept.
+const mostName = 256
 
 // mostCalls bounds the requests that came as spans.
 const mostCalls = 1000
@@ -149,15 +152,15 @@ func callOf(received time.Duration, service string, s *decode.Span) (Call, bool)
 		}
 		return measure.Missing
 	}
-	c := Call{Service: service, Name: strings.Clone(s.Name), Model: strings.Clone(s.Attributes.Text(callModel...)),
-		Conversation: strings.Clone(s.Attributes.Text(callSession...)), Received: received, Duration: measure.Missing,
+	c := Call{Service: service, Name: decode.Short(s.Name, mostName), Model: decode.Short(s.Attributes.Text(callModel...), mostName),
+		Conversation: decode.Short(s.Attributes.Text(callSession...), mostName), Received: received, Duration: measure.Missing,
 		TTFT: number(callTTFT), Queue: number(callQueue), Prompt: number(callPrompt), Completion: number(callCompletion),
-		Finish: strings.Clone(s.Attributes.Text(callFinish...))}
+		Finish: decode.Short(s.Attributes.Text(callFinish...), mostName)}
 	if s.End >= s.Start && s.Start != 0 {
 		c.Duration = measure.Num(float64(s.End-s.Start) / 1e9)
 	}
 	if s.Status == 2 {
-		c.Error = strings.Clone(s.StatusDetail)
+		c.Error = decode.Short(s.StatusDetail, 2*mostName)
 		if c.Error == "" {
 			c.Error = "error"
 		}

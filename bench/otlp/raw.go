@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"velo/bench/otlp/decode"
 )
@@ -70,7 +69,7 @@ func (r *rawRing) push(x Raw, a decode.Attributes) {
 			b = append(b, '\n')
 		}
 		from := len(b)
-		b = append(b, a[i].Key...)
+		b = append(b, a[i].Key[:min(len(a[i].Key), rawAttributes)]...)
 		b = append(b, '=')
 		v := a[i].Value.String()
 		b = append(b, v[:min(len(v), rawAttributes)]...)
@@ -92,41 +91,38 @@ func (r *rawRing) push(x Raw, a decode.Attributes) {
 	r.next = (r.next + 1) % len(r.ring)
 }
 
-// start is the first n bytes of a text, cut at a whole character, in memory of its own.
+// start is the first n bytes of a text, in memory of its own.
 func start(s string, n int) string {
 	if len(s) <= n {
-		return strings.Clone(s)
+		return decode.Short(s, n)
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return decode.Short(s, n) + "…"
 }
 
 func (r *rawRing) log(received time.Duration, service string, l *decode.Log) {
-	x := Raw{Signal: "log", Received: received, Time: int64(l.Time), Service: service, Severity: strings.Clone(l.SeverityText), Body: start(l.Body.String(), rawBody)}
+	x := Raw{Signal: "log", Received: received, Time: int64(l.Time), Service: service, Severity: decode.Short(l.SeverityText, mostName), Body: start(l.Body.String(), rawBody)}
 	if x.Severity == "" && l.Severity != 0 {
 		x.Severity = strconv.Itoa(int(l.Severity))
 	}
-	if x.Name = strings.Clone(l.Event); x.Name == "" {
-		x.Name = strings.Clone(l.Attributes.Text("event", "event.name"))
+	if x.Name = decode.Short(l.Event, mostName); x.Name == "" {
+		x.Name = decode.Short(l.Attributes.Text("event", "event.name"), mostName)
 	}
 	r.push(x, l.Attributes)
 }
 
 func (r *rawRing) point(received time.Duration, service string, p *decode.Point) {
-	x := Raw{Signal: "metric", Received: received, Time: int64(p.Time), Service: service, Name: strings.Clone(p.Name)}
+	x := Raw{Signal: "metric", Received: received, Time: int64(p.Time), Service: service, Name: decode.Short(p.Name, mostName)}
 	switch p.Kind {
 	case decode.Gauge, decode.Sum:
-		x.Body = strconv.FormatFloat(p.Value, 'g', -1, 64) + " " + p.Unit
+		x.Body = decode.Short(strconv.FormatFloat(p.Value, 'g', -1, 64)+" "+p.Unit, mostName)
 	default:
-		x.Body = fmt.Sprintf("%s: count %d, sum %g %s", p.Kind, p.Count, p.Sum, p.Unit)
+		x.Body = decode.Short(fmt.Sprintf("%s: count %d, sum %g %s", p.Kind, p.Count, p.Sum, p.Unit), mostName)
 	}
 	r.push(x, p.Attributes)
 }
 
 func (r *rawRing) span(received time.Duration, service string, s *decode.Span) {
-	r.push(Raw{Signal: "span", Received: received, Time: int64(s.Start), Service: service, Name: strings.Clone(s.Name),
+	r.push(Raw{Signal: "span", Received: received, Time: int64(s.Start), Service: service, Name: decode.Short(s.Name, mostName),
 		Body: fmt.Sprintf("%.6f s", float64(s.End-s.Start)/1e9)}, s.Attributes)
 }
 

@@ -16,6 +16,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Format is the encoding of a body.
@@ -48,6 +49,18 @@ const (
 	List
 	Map
 )
+
+// Short is at most the first n bytes of a text, as valid UTF-8 and in memory of its own: what is kept of
+// a body must neither hold all of it nor be as long as a sender likes.
+func Short(s string, n int) string {
+	if len(s) > n {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	return strings.Clone(strings.ToValidUTF8(s, "\uFFFD"))
+}
 
 // Value is an AnyValue of any type.
 type Value struct {

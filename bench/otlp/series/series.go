@@ -173,10 +173,10 @@ func (t *Table) find(received time.Duration, service string, p *decode.Point) *s
 		return nil
 	}
 	key := string(b)
-	s := &series{key: key, service: strings.Clone(service), labels: key[labels:], attrs: map[string]string{}, name: strings.Clone(p.Name),
-		unit: strings.Clone(p.Unit), describe: strings.Clone(p.Description), kind: p.Kind}
+	s := &series{key: key, service: decode.Short(service, 256), labels: key[labels:], attrs: map[string]string{}, name: decode.Short(p.Name, 1024),
+		unit: decode.Short(p.Unit, 64), describe: decode.Short(p.Description, 512), kind: p.Kind}
 	for _, a := range p.Attributes {
-		s.attrs[strings.Clone(a.Key)] = strings.Clone(a.Value.String())
+		s.attrs[decode.Short(a.Key, 1024)] = decode.Short(a.Value.String(), 1024)
 	}
 	t.series[key] = s
 	t.order = append(t.order, s)

@@ -32,6 +32,7 @@ import (
 	"container/list"
 	"math"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -77,6 +78,7 @@ const (
 	mostChunks = 400_000
 	mostText   = 8 << 20
 	tailBytes  = 2048 // of text that stay when a stream is folded
+	mostLate   = 4096 // chunks that may have come before one that belongs in front of them
 )
 
 // Stream is one generation. It belongs to a Table and to its lock.
@@ -156,7 +158,7 @@ func (s *Stream) First() (int64, bool) { return s.first, s.first != unset }
 func (s *Stream) Received() time.Duration { return s.got }
 
 func (s *Stream) bytes() int64 {
-	return streamBytes + int64(cap(s.text)) + chunkBytes*int64(cap(s.chunks)) + int64(len(s.tail))
+	return streamBytes + int64(len(s.key.Service)+len(s.key.Conversation)+len(s.key.Generation)) + int64(cap(s.text)) + chunkBytes*int64(cap(s.chunks)) + int64(len(s.tail))
 }
 
 // add puts a chunk into its place: at the end, or where its index says.
@@ -165,12 +167,16 @@ func (s *Stream) add(c chunk, text string) {
 		s.cut++
 		return
 	}
-	c.from, c.size = uint32(len(s.text)), uint32(len(text))
-	s.text = append(s.text, text...)
 	at := len(s.chunks)
 	for c.index >= 0 && at > 0 && s.chunks[at-1].index > c.index {
-		at--
+		if at--; len(s.chunks)-at > mostLate {
+			s.cut++
+			return
+		}
 	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	c.from, c.size = uint32(len(s.text)), uint32(len(text))
+	s.text = append(s.text, text...)
 	if at < len(s.chunks) {
 		s.inserts++
 	}
@@ -204,7 +210,7 @@ func (s *Stream) seen(index int32) bool {
 		s.records++
 		return true
 	}
-	for i := len(s.chunks) - 1; i >= 0 && s.chunks[i].index >= index; i-- {
+	for i := len(s.chunks) - 1; i >= 0 && s.chunks[i].index >= index && len(s.chunks)-i <= mostLate; i-- {
 		if s.chunks[i].index == index {
 			s.duplicates++
 			return false

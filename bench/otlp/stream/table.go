@@ -157,7 +157,7 @@ func (t *Table) Log(received time.Duration, wall int64, o *decode.Origin, l *dec
 		generation = d.id
 	}
 	t.counts.Records++
-	key := Key{Service: service(o), Conversation: conversation, Generation: generation}
+	key := Key{Service: cut(service(o)), Conversation: cut(conversation), Generation: cut(generation)}
 	s := t.find(key, event, received)
 	at, own := int64(l.Time), l.Time != 0
 	if !own {
@@ -173,6 +173,17 @@ func (t *Table) Log(received time.Duration, wall int64, o *decode.Origin, l *dec
 	t.take(s, event, at, received, indexOf(l), &d)
 	t.bound(s, received)
 	return true
+}
+
+// mostName bounds the names that are kept; longer ones are cut.
+const mostName = 256
+
+// cut is the beginning of a name, as part of the text that it is in.
+func cut(s string) string {
+	if len(s) <= mostName {
+		return s
+	}
+	return s[:mostName]
 }
 
 // service is the service's name, and its instance behind a slash.
@@ -197,12 +208,12 @@ func indexOf(l *decode.Log) int32 {
 
 func (t *Table) takeStatus(received time.Duration, o *decode.Origin, l *decode.Log) {
 	t.counts.Statuses++
-	name := service(o)
+	name := cut(service(o))
 	if _, ok := t.status[name]; !ok && len(t.status) >= mostServices {
 		return
 	}
-	t.status[strings.Clone(name)] = Status{Service: strings.Clone(name), Model: strings.Clone(o.Find(l.Attributes, modelNames...)),
-		Topology: strings.Clone(o.Find(l.Attributes, "topology")), Text: strings.Clone(lastBytes(l.Body.String(), 200)), Received: received}
+	t.status[strings.Clone(name)] = Status{Service: strings.Clone(name), Model: decode.Short(o.Find(l.Attributes, modelNames...), mostName),
+		Topology: decode.Short(o.Find(l.Attributes, "topology"), mostName), Text: decode.Short(l.Body.String(), mostName), Received: received}
 }
 
 // find is the stream that a record belongs to; it is made if there is none. Where the emitter gives
@@ -257,13 +268,13 @@ func (t *Table) time(s *Stream, at int64, own bool, wall int64, event string) {
 
 func (t *Table) describe(s *Stream, o *decode.Origin, l *decode.Log, d *delta) {
 	if s.model == "" {
-		s.model = strings.Clone(o.Find(l.Attributes, modelNames...))
+		s.model = decode.Short(o.Find(l.Attributes, modelNames...), mostName)
 		if s.model == "" {
-			s.model = strings.Clone(d.model)
+			s.model = decode.Short(d.model, mostName)
 		}
 	}
 	if s.topology == "" {
-		s.topology = strings.Clone(o.Find(l.Attributes, "topology"))
+		s.topology = decode.Short(o.Find(l.Attributes, "topology"), mostName)
 	}
 }
 
@@ -305,10 +316,10 @@ func (t *Table) take(s *Stream, event string, at int64, received time.Duration, 
 		}
 	}
 	if d.finish != "" {
-		s.finish = strings.Clone(d.finish)
+		s.finish = decode.Short(d.finish, mostName)
 	}
 	if d.failure != "" {
-		s.failed = strings.Clone(lastBytes(d.failure, 500))
+		s.failed = decode.Short(d.failure, 2*mostName)
 	}
 	if d.usage != nil {
 		s.usage = d.usage

@@ -88,6 +88,7 @@ type View struct {
 // capture is a stream's data, copied so that it can be computed without the lock.
 type capture struct {
 	serial, version uint64
+	at              time.Duration
 	stream          Stream
 }
 
@@ -97,6 +98,7 @@ type Cache struct{ known map[uint64]cached }
 
 type cached struct {
 	version uint64
+	at      time.Duration // receiver's time at which it was computed
 	request measure.Request
 }
 
@@ -123,7 +125,7 @@ func (t *Table) View(q Query, now time.Duration, c *Cache) *View {
 		}
 		if len(v.Streams) < q.Limit {
 			v.Streams = append(v.Streams, e.summary(now))
-			v.rows = append(v.rows, e.capture(c))
+			v.rows = append(v.rows, e.capture(c, now))
 		}
 		return q.Filter != "" || len(v.Streams) < q.Limit
 	}
@@ -144,7 +146,7 @@ func (t *Table) View(q Query, now time.Duration, c *Cache) *View {
 			continue
 		}
 		v.Panels = append(v.Panels, Panel{Summary: s.summary(now), Text: s.end(t.options.Tail)})
-		v.wide = append(v.wide, s.capture(c))
+		v.wide = append(v.wide, s.capture(c, now))
 		if s.folded == nil {
 			if s.live == nil {
 				s.follow()
@@ -183,10 +185,16 @@ func (s *Stream) summary(now time.Duration) Summary {
 	return m
 }
 
-// capture copies what the numbers are computed from, unless they are known already.
-func (s *Stream) capture(c *Cache) capture {
-	k := capture{serial: s.serial, version: s.version}
-	if old, ok := c.known[s.serial]; ok && old.version == s.version {
+// costOf is how long the numbers of a running stream are good for, a chunk: it keeps the share of a core
+// that long streams take small.
+const costOf = 50 * time.Microsecond
+
+// capture copies what the numbers are computed from, unless they are known already, or were computed so
+// short a time ago that computing them again would cost too much.
+func (s *Stream) capture(c *Cache, now time.Duration) capture {
+	k := capture{serial: s.serial, version: s.version, at: now}
+	if old, ok := c.known[s.serial]; ok && (old.version == s.version || !s.done && now-old.at < time.Duration(len(s.chunks))*costOf) {
+		k.version, k.at = old.version, old.at
 		return k
 	}
 	k.stream = *s
@@ -203,7 +211,7 @@ func (v *View) Complete() {
 		}
 		old, ok := v.cache.known[k.serial]
 		if !ok || old.version != k.version {
-			old.version = k.version
+			old.version, old.at = k.version, k.at
 			if s := &k.stream; s.folded != nil {
 				old.request = *s.folded
 			} else {
