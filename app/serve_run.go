@@ -48,7 +48,7 @@ type service struct {
 	engine    *engine.Engine
 	scheduler atomic.Pointer[sched.Scheduler]
 	meter     *meter.Meter
-	emitter   *emit.Emitter
+	emitter   atomic.Pointer[emit.Emitter] // nil without telemetry
 	watchdog  *host.Watchdog
 	low       chan int64 // what the watchdog saw
 }
@@ -196,7 +196,7 @@ func (s *service) checkTelemetry() (*emit.Options, error) {
 		}
 		return sched.Status{}
 	}, meter.Sources{LogDropped: s.queue.Dropped,
-		TelemetryDropped: func() uint64 { return s.emitter.Status().Dropped },
+		TelemetryDropped: func() uint64 { return s.emitter.Load().Status().Dropped },
 		LeastMemory:      func() int64 { return s.watchdog.Least() }})
 	if s.f.otel == "" {
 		return nil, nil
@@ -207,14 +207,9 @@ func (s *service) checkTelemetry() (*emit.Options, error) {
 	}
 	o.Gatherer = s.meter.Gatherer()
 	o.Log = func(sentence string) { s.log.Warn(sentence) }
-	// The model's name is not known yet: this emitter is for its options alone.
-	trial, err := emit.New(o)
-	if err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = trial.Close(gone)
 	return &o, nil
 }
 
@@ -278,15 +273,16 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 		if telemetry.ModelID == "" {
 			telemetry.ModelID = name
 		}
-		var err error
-		if s.emitter, err = emit.New(*telemetry); err != nil {
+		emitter, err := emit.New(*telemetry)
+		if err != nil {
 			return s.fail(exitFlag, codeFlag, "Correct the flags that begin with --otel, or leave them out.", err)
 		}
 		defer func() {
 			short, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.emitter.Close(short)
+			_ = emitter.Close(short)
 		}()
+		s.emitter.Store(emitter)
 	}
 	so := sched.Options{Lanes: e.Lanes, Context: e.Context, StepTokens: f.rows, StepTime: time.Duration(f.stepTime) * time.Millisecond, Waiting: f.waiting, Backlog: f.backlog, PrefixCache: bool(f.prefix),
 		CheckpointBytes: int64(f.checkpoints * gigabyte), LoopWindow: f.loopWindow, LoopRepeats: f.loopRepeats, PanicSteps: f.panicSteps, Observer: s.meter}
@@ -313,7 +309,7 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 	prompts, _ := f.promptCharacters()
 	g := e.Weights.Generation
 	advised := g.Temperature != nil || g.TopP != nil || g.TopK != nil || g.DoSample != nil
-	api := server.New(server.Options{Engine: e, Scheduler: scheduler, Meter: s.meter, Emitter: s.emitter, Traces: s.emitter != nil && bool(f.otelTraces),
+	api := server.New(server.Options{Engine: e, Scheduler: scheduler, Meter: s.meter, Emitter: s.emitter.Load(), Traces: s.emitter.Load() != nil && bool(f.otelTraces),
 		Model: name, Key: f.key, Origin: f.origin, Defaults: f.defaults(e.Defaults, advised), MaxTokens: f.maxTokens,
 		Thinking: thinking, Effort: f.effort, KeepTools: bool(f.keepTools), Prompts: prompts, Log: s.log})
 	s.serveNow(api.Handler())

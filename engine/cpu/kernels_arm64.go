@@ -75,7 +75,9 @@ var neon = kernels{
 		if whole > 0 {
 			siluNEON(dst, g, x, whole)
 		}
-		siluPortable(at(dst, whole), at(g, whole), at(x, whole), n-whole)
+		if whole < n { // a pointer behind the end must not even be formed
+			siluPortable(at(dst, whole), at(g, whole), at(x, whole), n-whole)
+		}
 	},
 	decay: func(s, k *float32, f float32, rows, cols int, acc *float32) {
 		if cols%8 == 0 {

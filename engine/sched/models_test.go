@@ -99,7 +99,7 @@ func newModel(t testing.TB, family string, z size) *model.Model {
 		z.rows = 64
 	}
 	c := families(z.vocab)[family]
-	b := cpu.New(cpu.Options{Rows: z.rows, Workers: 1, Generic: generic})
+	b := cpu.New(cpu.Options{Rows: z.rows, Workers: 1})
 	t.Cleanup(b.Close)
 	m, err := model.New(c, source(c), b, model.Options{Tokens: z.tokens, Sequences: z.sequences, Outputs: 16})
 	if err != nil {

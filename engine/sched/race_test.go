@@ -11,7 +11,3 @@ func init() {
 		panic(err)
 	}
 }
-
-// generic: the pointer checks that come with the race detector do not know
-// the vector code's pointers.
-const generic = true
