@@ -513,7 +513,7 @@ func TestCloseWithoutARunAsksNothing(t *testing.T) {
 
 func TestShortcuts(t *testing.T) {
 	g := newStage(t, newFake().full(), 1280, 776)
-	want := map[string]string{"Ctrl+1": "Suites", "Ctrl+2": "Run", "Ctrl+3": "Report", "Ctrl+4": "Sessions", "Ctrl+R": "Run suite",
+	want := map[string]string{"Ctrl+2": "Suites", "Ctrl+3": "Run", "Ctrl+4": "Report", "Ctrl+5": "Sessions", "Ctrl+R": "Run suite",
 		"Ctrl+.": "Stop", "Ctrl+O": "Open…", "Ctrl+E": "Export PDF", "F11": "Full screen (F11)", "Ctrl+Q": "Quit"}
 	have := map[string]string{}
 	for _, r := range g.shell.Shortcuts() {

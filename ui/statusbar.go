@@ -67,7 +67,7 @@ func (b *statusBar) show(s console.RunState) {
 		if !s.Active {
 			b.reload()
 			if s.SessionID != "" {
-				b.shell.report.Load(s.SessionID) // Ctrl+3 then shows the run that has just ended
+				b.shell.report.Load(s.SessionID) // the report page then shows the run that has just ended
 			}
 			if s.Finished == console.FinishedFailed && b.shell.current != RunPage {
 				b.shell.say(look.OnRed, s.Title+" failed: "+s.Error)

@@ -43,14 +43,26 @@ const (
 	EnginePage   = "engine"
 )
 
-// page is a row of the table of pages.
+// page is a row of the table of pages. What a page has no need of is nil.
 type page struct {
 	id, title string
 	key       fyne.KeyName // with Ctrl
 	view      fyne.CanvasObject
-	shown     func() // it came into view
-	hidden    func() // it went out of view
-	themed    func() // the palette changed
+	shown     func()            // it came into view
+	hidden    func()            // it went out of view
+	themed    func()            // the palette changed
+	changed   func(what string) // one of console's Changed words, in view or not
+	// prepare draws the page while it is in view, on the ticker's goroutine: it may compute and must
+	// not touch a widget. What it returns runs on the UI thread; next is when it wants to be called
+	// again, 0 = not before the ticker is woken.
+	prepare func(frame) (draw func(), next time.Duration)
+}
+
+// frame is what a page is drawn from, read once for the whole window.
+type frame struct {
+	run     console.RunState
+	engine  console.EngineStatus
+	palette look.Palette
 }
 
 // Shell is the window's content.
@@ -199,14 +211,52 @@ func (s *Shell) buildPages() {
 		Copy: func(text string) { fyne.CurrentApp().Clipboard().SetContent(text) }, Measure: s.measureEngine, Stop: s.stopEngine,
 		Say: s.say, Redraw: func() { s.ticker.wake() }, After: s.After,
 	})
-	nothing := func() {}
 	s.pages = []page{
-		{SuitesPage, "Suites", fyne.Key1, s.suites.View, s.suites.Shown, nothing, nothing},
-		{RunPage, "Run", fyne.Key2, s.run.View, func() { s.ticker.wake() }, nothing, func() { s.ticker.wake() }},
-		{ReportPage, "Report", fyne.Key3, s.report.View, s.report.Shown, s.report.Hidden, s.report.Themed},
-		{SessionsPage, "Sessions", fyne.Key4, s.sessions.View, s.sessions.Shown, nothing, nothing},
-		{EnginePage, "Engine", fyne.Key5, s.engine.View, s.engine.Shown, s.engine.Hidden, nothing},
+		{id: SuitesPage, title: "Suites", key: fyne.Key2, view: s.suites.View, shown: s.suites.Shown, changed: s.suitesChanged},
+		{id: RunPage, title: "Run", key: fyne.Key3, view: s.run.View, shown: s.wake, themed: s.wake, prepare: s.drawRun},
+		{id: ReportPage, title: "Report", key: fyne.Key4, view: s.report.View, shown: s.report.Shown, hidden: s.report.Hidden, themed: s.report.Themed},
+		{id: SessionsPage, title: "Sessions", key: fyne.Key5, view: s.sessions.View, shown: s.sessions.Shown, changed: s.sessionsChanged},
+		{id: EnginePage, title: "Engine", key: fyne.Key8, view: s.engine.View, shown: s.engine.Shown, hidden: s.engine.Hidden, changed: s.engineChanged, prepare: s.drawEngine},
 	}
+}
+
+func (s *Shell) wake() { s.ticker.wake() }
+
+func (s *Shell) suitesChanged(what string) {
+	switch what {
+	case console.ChangedRun:
+		s.suites.Update()
+	case console.ChangedSuites:
+		s.suites.Reload()
+	}
+}
+
+func (s *Shell) sessionsChanged(what string) {
+	if what == console.ChangedSessions && s.current == SessionsPage {
+		s.sessions.Reload()
+	}
+}
+
+func (s *Shell) engineChanged(what string) {
+	if what == console.ChangedEngine {
+		s.engine.Reload()
+	}
+}
+
+func (s *Shell) drawRun(f frame) (func(), time.Duration) {
+	next := time.Duration(0)
+	if f.run.Active {
+		next = 250 * time.Millisecond
+	}
+	return s.run.Prepare(f.run, f.palette), next
+}
+
+func (s *Shell) drawEngine(f frame) (func(), time.Duration) {
+	next := time.Duration(0)
+	if f.engine.State == console.EngineReady {
+		next = 250 * time.Millisecond
+	}
+	return s.engine.Prepare(f.engine), next
 }
 
 func (s *Shell) find(id string) *page {
@@ -232,7 +282,7 @@ func (s *Shell) Show(id string) {
 	}
 	if old := s.find(s.current); old != nil {
 		old.view.Hide()
-		old.hidden()
+		call(old.hidden)
 	}
 	s.current = id
 	s.ticker.view(id)
@@ -242,8 +292,15 @@ func (s *Shell) Show(id string) {
 	s.Window.Canvas().Unfocus() // a caret that blinks on a hidden page repaints the window
 	p.view.Show()
 	s.centre.Refresh()
-	p.shown()
+	call(p.shown)
 	s.refreshCommands()
+}
+
+// call calls f, unless it is nil.
+func call(f func()) {
+	if f != nil {
+		f()
+	}
 }
 
 // Begin starts what moves: the changes of the console and the clock of the run page. Call it when
@@ -273,60 +330,61 @@ func (s *Shell) End() {
 // changed brings up to date what the console says has changed.
 func (s *Shell) changed(what string) {
 	switch what {
-	case console.ChangedRun:
-		s.suites.Update()
 	case console.ChangedSessions:
-		if s.current == SessionsPage {
-			s.sessions.Reload()
-		}
 		s.status.reload()
-	case console.ChangedSuites:
-		s.suites.Reload()
 	case console.ChangedEndpoints:
 		s.reloadEndpoints()
 	case console.ChangedOpen:
 		s.buildMenu()
-	case console.ChangedEngine:
-		s.engine.Reload()
+	}
+	for i := range s.pages {
+		if f := s.pages[i].changed; f != nil {
+			f(what)
+		}
 	}
 	s.refreshCommands()
 }
 
 // prepare is what the ticker calls, off the UI thread: it reads the run and the engine once and draws
-// what is in view.
+// what is in view. During a quiet run it comes once a second and no sooner.
 func (s *Shell) prepare(visible string) (show func(), next time.Duration) {
-	state := s.Console.Run()
-	engine := s.Console.Engine().Status()
+	f := frame{run: s.Console.Run(), engine: s.Console.Engine().Status(), palette: s.palette.get()}
 	var draw func()
-	switch visible {
-	case RunPage:
-		draw = s.run.Prepare(state, s.palette.get())
-	case EnginePage:
-		draw = s.engine.Prepare(engine)
+	if p := s.find(visible); p != nil && p.prepare != nil {
+		draw, next = p.prepare(f)
 	}
 	show = func() {
-		if draw != nil {
-			draw()
+		call(draw)
+		s.bar.show(f.run)
+		s.bar.showEngine(f.engine)
+		s.status.show(f.run)
+	}
+	switch f.engine.State {
+	case console.EngineStarting, console.EngineLoading, console.EngineStopping:
+		next = sooner(next, 250*time.Millisecond)
+	}
+	if f.run.Active {
+		next = sooner(next, time.Second)
+		if f.run.Spec.Quiet {
+			next = time.Second
 		}
-		s.bar.show(state)
-		s.bar.showEngine(engine)
-		s.status.show(state)
 	}
-	moves := engine.State == console.EngineStarting || engine.State == console.EngineLoading || engine.State == console.EngineStopping
-	switch {
-	case state.Active && (state.Spec.Quiet || visible != RunPage):
-		return show, time.Second
-	case state.Active, moves, engine.State == console.EngineReady && visible == EnginePage:
-		return show, 250 * time.Millisecond
+	return show, next
+}
+
+// sooner is the earlier of two times to be called again; 0 is never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
 	}
-	return show, 0
+	return a
 }
 
 // themed follows a change of the palette.
 func (s *Shell) themed() {
 	s.palette.set(look.Now())
 	for i := range s.pages {
-		s.pages[i].themed()
+		call(s.pages[i].themed)
 	}
 }
 

@@ -119,7 +119,6 @@ type Settings struct {
 	Height    float32
 	Page      string // id of the last page
 	ExportDir string // where the last export went; empty = the documents folder
-	Live      bool   // true: runs are drawn live; false: quiet while measuring
 	LastSpec  RunSpec
 }
 
