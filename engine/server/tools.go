@@ -129,7 +129,7 @@ func readChoice(o *object, tools []tool) (c choice, e *Error) {
 		} else if kind != "function" {
 			return c, fail(InvalidToolChoice, "tool_choice.type", "cannot choose a tool of type %.40q: functions are the only tools there are", kind)
 		}
-		c.mode = choiceNamed
+		c.mode, c.parallel = choiceNamed, false // that function, once
 		f, e := named.child("function")
 		if e != nil {
 			return c, e
