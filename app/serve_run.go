@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"velo/engine"
+	"velo/engine/backend"
 	"velo/engine/emit"
 	"velo/engine/host"
 	"velo/engine/meter"
