@@ -78,18 +78,18 @@ const char *velo_error_text(int code) {
 			return r_;                    \
 	} while (0)
 
-int velo_launch(CUcontext context, CUfunction f, unsigned grid_x, unsigned grid_y, unsigned block,
+int velo_launch(CUcontext context, CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block,
                 unsigned shared, CUstream stream, void *arguments, size_t size, int dependent) {
 	CURRENT(context);
 	/* 1, 2, 0: CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END */
 	void *extra[] = {(void *)1, arguments, (void *)2, &size, (void *)0};
 	if (!dependent)
-		return cuLaunchKernel(f, grid_x, grid_y, 1, block, 1, 1, shared, stream, NULL, extra);
+		return cuLaunchKernel(f, grid_x, grid_y, grid_z, block, 1, 1, shared, stream, NULL, extra);
 	launch_attribute attribute;
 	memset(&attribute, 0, sizeof attribute);
 	attribute.id = PROGRAMMATIC_SERIALIZATION;
 	attribute.value.value = 1;
-	launch_config config = {grid_x, grid_y, 1, block, 1, 1, shared, stream, &attribute, 1};
+	launch_config config = {grid_x, grid_y, grid_z, block, 1, 1, shared, stream, &attribute, 1};
 	return driver.launchEx(&config, f, NULL, extra);
 }
 

@@ -100,9 +100,10 @@ func (a *Args) Float(v float32) *Args { return a.Int(int(int32(math.Float32bits(
 
 // Grid is the shape of a launch.
 type Grid struct {
-	X, Y, Block int  // blocks along x and y, threads a block
-	Shared      int  // bytes of dynamic shared memory
-	Dependent   bool // may start before the launch ahead of it has ended: k waits itself (griddepcontrol)
+	X, Y, Z   int  // blocks along x, y and z; 0 is 1
+	Block     int  // threads a block
+	Shared    int  // bytes of dynamic shared memory
+	Dependent bool // may start before the launch ahead of it has ended: k waits itself (griddepcontrol)
 }
 
 // Launch puts k into the device's stream. It allocates nothing unless it fails.
@@ -112,7 +113,7 @@ func (k *Kernel) Launch(g Grid, a *Args) error {
 	if g.Dependent {
 		dependent = 1
 	}
-	code := C.velo_launch(rawContext(d.context), rawFunction(k.f), C.uint(g.X), C.uint(max(g.Y, 1)), C.uint(g.Block),
+	code := C.velo_launch(rawContext(d.context), rawFunction(k.f), C.uint(g.X), C.uint(max(g.Y, 1)), C.uint(max(g.Z, 1)), C.uint(g.Block),
 		C.uint(g.Shared), rawStream(d.stream), unsafe.Pointer(&a.bytes), C.size_t(a.n), dependent)
 	d.recent[d.next] = k
 	d.next = (d.next + 1) % len(d.recent)
@@ -123,8 +124,8 @@ func (k *Kernel) Launch(g Grid, a *Args) error {
 		}
 	}
 	if code != 0 {
-		return fmt.Errorf("cannot run %s (%d × %d blocks of %d threads, %d bytes shared): %w",
-			k.name, g.X, max(g.Y, 1), g.Block, g.Shared, result(code))
+		return fmt.Errorf("cannot run %s (%d × %d × %d blocks of %d threads, %d bytes shared): %w",
+			k.name, g.X, max(g.Y, 1), max(g.Z, 1), g.Block, g.Shared, result(code))
 	}
 	return nil
 }

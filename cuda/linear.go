@@ -47,6 +47,8 @@ type Kernels struct {
 	split  [len(formats)]*Kernel
 	read   *Kernel
 	fill   *Kernel
+	elementKernels
+	attentionKernels
 
 	dependent bool   // products may be launched before the launch ahead has ended
 	own       *Pool  // what follows lies here
@@ -84,17 +86,28 @@ func (d *Device) Kernels() (*Kernels, error) {
 	if err != nil {
 		return nil, err
 	}
+	elements, err := d.Load("elements", kernels.Elements)
+	if err != nil {
+		return nil, err
+	}
+	attention, err := d.Load("attention", kernels.Attention)
+	if err != nil {
+		return nil, err
+	}
 	find := func(to **Kernel, m *Module, name string) {
 		if err == nil {
 			*to, err = m.Kernel(name)
 		}
 	}
+	k.elementKernels.find(func(to **Kernel, name string) { find(to, elements, name) })
+	k.attentionKernels.find(func(to **Kernel, name string) { find(to, attention, name) })
 	find(&k.read, memory, "read_memory")
 	find(&k.fill, memory, "fill_random")
 	for f := range formats {
 		format := Format(f).String()
 		find(&k.pack[f], pack, "pack_"+format)
 		find(&k.split[f], pack, "split_"+format)
+		find(&k.embed[f], elements, "embed_"+format)
 		for i, s := range shapes {
 			find(&k.narrow[f][i], linear, fmt.Sprintf("linear_%s_r%d_s%d", format, s.tiles, s.stages))
 		}

@@ -18,6 +18,10 @@ var (
 	Linear90 []byte // the same for compute capability 9.0 and on
 	//go:embed pack.ptx
 	Pack []byte // the forms that they take their operands in
+	//go:embed elements.ptx
+	Elements []byte // operations on rows of activations
+	//go:embed attention.ptx
+	Attention []byte // attention of single rows over a paged cache
 	//go:embed memory.ptx
 	Memory []byte // reading and filling memory
 )
