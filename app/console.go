@@ -36,6 +36,7 @@ type theConsole struct {
 
 	run    running
 	engine *theEngine
+	chats  *theChats
 }
 
 var _ console.Console = (*theConsole)(nil)
@@ -78,6 +79,7 @@ func newConsole(st *store.Store, dir string) *theConsole {
 	} else if n > 1 {
 		c.notice(fmt.Sprintf("%d sessions that were measured outside the window were taken in.", n))
 	}
+	c.chats = newChats(c)
 	return c
 }
 
@@ -593,6 +595,7 @@ func (c *theConsole) keepSettings() {
 func (c *theConsole) Close() error {
 	c.Stop()
 	c.run.wait()
+	c.chats.close()
 	c.engine.close()
 	c.builtIn.stop()
 	return c.store.Close()

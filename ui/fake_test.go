@@ -43,6 +43,7 @@ type fake struct {
 	closed   int
 	unlisted error // of Models
 	engine   fakeEngine
+	chats    fakeChats
 }
 
 var _ console.Console = (*fake)(nil)
@@ -50,6 +51,7 @@ var _ console.Console = (*fake)(nil)
 func newFake() *fake {
 	f := &fake{settings: console.Settings{Theme: "dark"}, reports: map[string]*report.Report{}, renamed: map[string]string{}}
 	f.engine.fake = f
+	f.chats.fake = f
 	f.engine.config = console.EngineConfig{Port: 8000, PrefixCache: true}
 	f.engine.status.State = console.EngineStopped
 	f.endpoints = []console.Endpoint{{ID: "builtin", Name: "Built-in scripted endpoint", BuiltIn: true}}

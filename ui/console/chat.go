@@ -61,7 +61,8 @@ type ChatTurn struct {
 	Fill     int    // tokens of context fill before the prompt, 0 = none
 	FillBy   string // how their number is known: "tokenizer", "server" or "estimate"
 	Images   []ChatImage
-	Tool     string // for a tool's result: the name of the tool whose call it answers
+	Tool     string   // for a tool's result: the name of the tool whose call it answers
+	Results  []string // for the results of several calls: of those of the turn before, in their order
 
 	Answer    string
 	Reasoning string
@@ -91,6 +92,9 @@ type ChatMessage struct {
 	Images []ChatImage
 	Fill   int    // tokens of context fill, 0 = none
 	Tool   string // not empty: Text is the result of the last turn's call of this tool
+	// Results are the results of the last turn's calls, in their order, where it has several. A call
+	// without a result is answered with a sentence that says so.
+	Results []string
 	// Instead is the turn that this message replaces, as another version at the same place (edit and
 	// resend). Empty: it follows the last turn.
 	Instead string
@@ -105,6 +109,7 @@ type ChatLive struct {
 	Phase     string // "preparing" (a fill is made), "waiting", "reasoning", "answering" or ""
 	Answer    string // so far
 	Reasoning string
+	Call      string // names and arguments of tool calls, as they come
 	Elapsed   time.Duration
 	Snapshot  measure.Snapshot
 	// Tokens of the turn by channel so far, and how they are known.
@@ -120,9 +125,10 @@ type ChatLive struct {
 // ChatStatistics is what the panel beside a chat shows when nothing runs: of one turn, or of all.
 type ChatStatistics struct {
 	Requests []measure.Request
-	Run      *measure.Run // over the turns asked for; nil when there are none
-	Rolling  []measure.RollingSample
-	Gaps     []float64 // seconds, of each chunk after the first
+	Run      *measure.Run            // over the turns asked for; nil when there are none
+	Rolling  []measure.RollingSample // the requests end to end, from 0, with no pause between them
+	Starts   []time.Duration         // where on that line each request begins
+	Gaps     []float64               // seconds, of each chunk after the first
 }
 
 // Chats is the part of the program that converses. The methods keep to the same rules as Console's.
@@ -133,6 +139,7 @@ type Chats interface {
 	NewChat(endpointID, model string) (Conversation, error)
 	Chat(id string) (Conversation, error)
 	RenameChat(id, title string) error
+	// DeleteChat removes a chat for good, and with it the sessions that hold its raw events.
 	DeleteChat(id string) error
 	SetChatModel(id, endpointID, model string) error
 	SetChatParameters(id string, p ChatParameters) error

@@ -172,6 +172,8 @@ type Console interface {
 
 	// Engine is this program's own engine.
 	Engine() Engine
+	// Chats is the part that converses.
+	Chats() Chats
 
 	// Open takes any file that Velo knows: a suite is added, a session is imported, a model (a folder
 	// with config.json, or a .gguf file) is what the engine takes next.
