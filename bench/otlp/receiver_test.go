@@ -307,3 +307,72 @@ func TestClearEmptiesViewsAndNothingElse(t *testing.T) {
 		t.Errorf("its text is %q", p.Text)
 	}
 }
+
+func TestConnectionsAreBounded(t *testing.T) {
+	c := loopback()
+	c.Limits.Connections = 2
+	r := started(t, c)
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", r.at("HTTP"))
+		check(t, err)
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	ask := func(conn net.Conn) bool { // is it served?
+		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		b := make([]byte, 12)
+		_, err := io.ReadFull(conn, b)
+		return err == nil
+	}
+	first, second := dial(), dial()
+	if !ask(first) || !ask(second) {
+		t.Fatal("connections within the bound are not served")
+	}
+	if ask(dial()) {
+		t.Error("a third connection is served")
+	}
+	first.Close()
+	waitFor(t, "a place to be free again", func() bool { return ask(dial()) })
+	if r.State().Counters.Connections == 0 {
+		t.Error("refused connections are not counted")
+	}
+}
+
+// TestLongTextsAreCut: names and bodies as long as a body may be do not stay in memory.
+func TestLongTextsAreCut(t *testing.T) {
+	r := started(t, loopback())
+	long := strings.Repeat("é", 1<<20)
+	post(t, "http://"+r.at("HTTP")+"/v1/logs", "application/json", []byte(strings.ReplaceAll(logsOf(record(noon, "stream_delta", long, long, 1, `{"choices":[{"delta":{"content":"x"}}]}`)), "qwen", long)))
+	s := r.Snapshot(Query{Raw: 1})
+	if len(s.Streams) != 1 || len(s.Raw) != 1 {
+		t.Fatalf("%d streams, %d raw records", len(s.Streams), len(s.Raw))
+	}
+	x := s.Streams[0]
+	if len(x.Conversation) > 300 || len(x.Generation) > 300 || len(x.Model) > 300 || len(s.Raw[0].Attributes) > 3000 {
+		t.Errorf("%d, %d, %d, %d bytes are kept", len(x.Conversation), len(x.Generation), len(x.Model), len(s.Raw[0].Attributes))
+	}
+}
+
+// TestWorkKeepsToItsShare: after work, the turn comes back after a rest that makes up for it.
+func TestWorkKeepsToItsShare(t *testing.T) {
+	now := time.Duration(0)
+	a := newAdmission(func() time.Duration { return now })
+	a.configure(Limits{Core: 0.25, Wait: time.Millisecond})
+	if !a.work(t.Context()) {
+		t.Fatal("the turn is not there")
+	}
+	now = 100 * time.Millisecond // of work: a rest of 300 ms follows
+	a.done(0)
+	if a.work(t.Context()) {
+		t.Error("the turn came back without a rest")
+	}
+	a.configure(Limits{Core: 0.25, Wait: 20 * time.Second})
+	if !a.work(t.Context()) {
+		t.Error("the turn does not come back")
+	}
+	a.configure(Limits{})
+	a.done(now)
+	if !a.work(t.Context()) {
+		t.Error("a whole core is not given")
+	}
+}

@@ -435,3 +435,75 @@ func BenchmarkRecords(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
 	b.ReportMetric(float64(table.Bytes())/(1<<20), "MiB-kept")
 }
+
+// TestTapesAreTheSameHoweverOftenTheyArePulled: what is written bit by bit while records come is what one
+// look at the end would have written, up to records that came too late.
+func TestTapesAreTheSameHoweverOftenTheyArePulled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := NewTable(Options{})
+		often, once := table.Tape(nil, 0), table.Tape(nil, 0)
+		var all []rec
+		for g := range rapid.IntRange(1, 4).Draw(t, "streams") {
+			all = append(all, whole("s", fmt.Sprint("g", g), time.Duration(g)*30*time.Millisecond, rapid.IntRange(1, 30).Draw(t, "tokens"))...)
+		}
+		seed := rapid.Uint64().Draw(t, "seed")
+		r := rand.New(rand.NewPCG(seed, 0))
+		for range len(all) / 4 { // neighbours change places
+			i := r.IntN(len(all) - 1)
+			all[i], all[i+1] = all[i+1], all[i]
+		}
+		if rapid.Bool().Draw(t, "cut off") {
+			all = all[:len(all)/2+1]
+		}
+		var a, b bench.Session
+		for i, x := range all {
+			x.take(table)
+			if r.IntN(5) == 0 {
+				for _, e := range often.Pull(time.Duration(i)*time.Millisecond, false) {
+					a.Append(e)
+				}
+			}
+			if r.IntN(30) == 0 {
+				table.Clear()
+			}
+		}
+		late := 0
+		for _, p := range []struct {
+			tape *Tape
+			to   *bench.Session
+		}{{often, &a}, {once, &b}} {
+			events, end := p.tape.Close(time.Hour)
+			for _, e := range events {
+				p.to.Append(e)
+			}
+			if c := p.tape.Counts(); c.Running != 0 || c.Streams != len(p.to.Exchanges) || end == bench.Unset {
+				t.Fatalf("counts are %+v, the end is %v", c, end)
+			}
+			late += p.tape.Counts().Late
+		}
+		count := func(s *bench.Session) (chunks, ends int) {
+			for _, x := range s.Exchanges {
+				chunks += len(x.Chunks)
+				if x.End != nil {
+					ends++
+				}
+				for i := 1; i < len(x.Chunks); i++ {
+					if x.Chunks[i].User < x.Chunks[i-1].User || x.Chunks[i].Read != x.Chunks[i-1].Read+1 && late == 0 {
+						t.Fatalf("chunks of request %d are not in order: %+v", x.Request.Number, x.Chunks)
+					}
+				}
+			}
+			return chunks, ends
+		}
+		c1, e1 := count(&a)
+		c2, e2 := count(&b)
+		if len(a.Exchanges) != len(b.Exchanges) || e1 != e2 || c1+late != c2 {
+			t.Fatalf("often: %d requests, %d chunks, %d ends, %d late; once: %d, %d, %d", len(a.Exchanges), c1, e1, late, len(b.Exchanges), c2, e2)
+		}
+		for _, s := range table.streams {
+			if s.held != 0 || len(s.tapes) != 0 {
+				t.Fatal("a stream is still held")
+			}
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"velo/bench"
 	"velo/bench/measure"
@@ -178,12 +179,16 @@ func (t *Table) Log(received time.Duration, wall int64, o *decode.Origin, l *dec
 // mostName bounds the names that are kept; longer ones are cut.
 const mostName = 256
 
-// cut is the beginning of a name, as part of the text that it is in.
+// cut is the beginning of a name, as valid UTF-8 and mostly as part of the text that it is in.
 func cut(s string) string {
-	if len(s) <= mostName {
-		return s
+	if len(s) > mostName {
+		n := mostName
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
 	}
-	return s[:mostName]
+	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // service is the service's name, and its instance behind a slash.
