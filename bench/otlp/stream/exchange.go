@@ -32,7 +32,8 @@ func (s *Stream) request(number, worker int, anchor int64) *bench.Request {
 	if s.started {
 		start = sessionTime(s.start, anchor)
 	}
-	return &bench.Request{Number: number, Worker: worker, Session: s.key.Conversation, Planned: start, Start: start}
+	// Nobody here planned it: it has no schedule delay and no latency from its plan.
+	return &bench.Request{Number: number, Worker: worker, Session: s.key.Conversation, Planned: bench.Unset, Start: start}
 }
 
 // convert makes the chunks of a request. Their texts are parts of text, whose bytes must not change;
