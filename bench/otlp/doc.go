@@ -23,7 +23,7 @@
 // holds five separate facts, to be shown apart: Wanted (what the settings say), Listeners (where it
 // listens, or the error and the way out), LastData, LastStatus, and the counters of what was taken and
 // dropped. Streams are the lines of a list, the most recent first; name those that are shown as panels
-// in Query.Panels to get them in full: text, charts (measure.Snapshot, as for a chat) and all numbers
+// in Query.Streams.Panels to get them in full: text, charts (measure.Snapshot, as for a chat) and all numbers
 // (measure.Request). Engines are the gauges of each engine, Lines the metrics explorer, Raw the record
 // viewer, Calls the requests that came as spans, Clocks what is known of each emitter's clock, and
 // Recordings those that run. To pause a page, show the last Snapshot again.
