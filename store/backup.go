@@ -165,11 +165,7 @@ func (s *Store) restore() (when string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("cannot restore the backup %s: %w", name, err)
 		}
-		stamp := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(name), backupPrefix), ".db")
-		if at, err := time.Parse(timeInName, stamp); err == nil {
-			stamp = at.Local().Format("2 January 2006, 15:04")
-		}
-		return stamp, nil
+		return madeAt(filepath.Base(name)), nil
 	}
 	return "", nil
 }

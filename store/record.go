@@ -280,7 +280,7 @@ func putSummary(tx *bolt.Tx, sum Summary) error {
 	if old, ok, err := getSummary(tx, []byte(sum.ID)); err != nil {
 		return err
 	} else if ok {
-		sum.Title, sum.Metrics, sum.Source = old.Title, old.Metrics, old.Source
+		sum.Title, sum.Category, sum.Metrics, sum.Source = old.Title, old.Category, old.Metrics, old.Source
 	}
 	return putJSON(b, sum.ID, &sum)
 }

@@ -24,6 +24,15 @@ const timeInName = "20060102T150405.000Z"
 // to look at it.
 func (s *Store) recover() error {
 	s.removeLeftovers()
+	asked, err := s.restoreAsked()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if asked != "" {
+			s.recovered = strings.TrimSpace(asked + " " + s.recovered)
+		}
+	}()
 	was := readState(s.dir)
 	found, err := checkFile(s.path())
 	switch {

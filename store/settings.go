@@ -22,6 +22,11 @@ type Endpoint struct {
 	URL       string `json:"url"`
 	Model     string `json:"model,omitempty"`      // that a run takes when none is picked
 	ThinkTags bool   `json:"think_tags,omitempty"` // inline <think>…</think> is split off the answer
+	// Preset is what kind of server the user says it is; empty = nothing. Reasoning is how reasoning is
+	// switched there; empty = as that kind of server, or what it says of itself, has it. Both are words of
+	// the caller's.
+	Preset    string `json:"preset,omitempty"`
+	Reasoning string `json:"reasoning,omitempty"`
 }
 
 // Suite is a suite file of the user's.

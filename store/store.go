@@ -72,12 +72,17 @@ type Store struct {
 	backups   *backups
 }
 
-// DefaultDir is where the program keeps its data: $VELO_DATA, else the folder velo in the system's
-// place for a user's data ($XDG_DATA_HOME or ~/.local/share; Library/Application Support; %LocalAppData%).
+// DefaultDir is where the program keeps its data: $VELO_DATA, else where the data was moved to (Move),
+// else the folder velo in the system's place for a user's data ($XDG_DATA_HOME or ~/.local/share;
+// Library/Application Support; %LocalAppData%).
 func DefaultDir() string {
 	if dir := os.Getenv("VELO_DATA"); dir != "" {
 		return dir
 	}
+	return moved(usualDir())
+}
+
+func usualDir() string {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "velo")
 	}
@@ -104,6 +109,9 @@ func Open(dir string, o Options) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the data folder %s: %w", dir, err)
+	}
+	if err := gone(dir); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Join(dir, inboxDir), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder %s: %w; choose another one with VELO_DATA", dir, err)

@@ -15,7 +15,8 @@ type Summary struct {
 	Model    string        `json:"model"`
 	Endpoint string        `json:"endpoint"` // the user's name for it, else its URL
 	BuiltIn  bool          `json:"built_in,omitempty"`
-	Suite    string        `json:"suite,omitempty"` // title
+	Suite    string        `json:"suite,omitempty"`    // title
+	Category string        `json:"category,omitempty"` // one of Store.Categories, that the user gave it
 	Began    time.Time     `json:"began"`
 	Duration time.Duration `json:"duration"` // from the anchor to the finish, or the last event there is
 	State    string        `json:"state"`    // StateDone, StateStopped, StateFailed, StateCutOff or StateRunning
