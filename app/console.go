@@ -101,10 +101,17 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// notice tells the user something, once.
 func (c *theConsole) notice(text string) {
 	c.mu.Lock()
-	c.notices = append(c.notices, text)
+	known := slices.Contains(c.notices, text)
+	if !known {
+		c.notices = append(c.notices, text)
+	}
 	c.mu.Unlock()
+	if !known {
+		c.changed(console.ChangedNotices)
+	}
 }
 
 func (c *theConsole) changed(what string) {

@@ -150,11 +150,14 @@ func (c *theConsole) Stop() {
 func (c *theConsole) Run() console.RunState {
 	r := &c.run
 	r.mu.Lock()
-	s, live, now := r.state, r.live, r.ended
+	s, live, now, rec := r.state, r.live, r.ended, r.rec
 	if now == 0 && live != nil {
 		now = r.clock.Now()
 	}
 	r.mu.Unlock()
+	if s.Active {
+		s.Trouble = rec.trouble()
+	}
 	if live != nil {
 		s.Snapshot = live.Snapshot(now)
 	}

@@ -90,6 +90,19 @@ func (r *recording) session() string {
 	return r.id
 }
 
+// trouble is what keeps the recorder from storing events; empty = nothing. They are kept in memory then.
+func (r *recording) trouble() string {
+	r.mu.RLock()
+	to := r.to
+	r.mu.RUnlock()
+	if e, ok := to.(interface{ Err() error }); ok {
+		if err := e.Err(); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
 // close flushes and closes the recorder.
 func (r *recording) close() error {
 	r.mu.Lock()

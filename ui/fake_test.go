@@ -44,6 +44,8 @@ type fake struct {
 	unlisted error // of Models
 	engine   fakeEngine
 	chats    fakeChats
+	servers  []console.Server // that are found on this machine
+	searches int
 }
 
 var _ console.Console = (*fake)(nil)
@@ -115,6 +117,23 @@ func (f *fake) Models(ctx context.Context, id string) ([]string, error) {
 func (f *fake) Check(context.Context, console.Endpoint, string) (string, error) {
 	defer f.lock()()
 	return "2 models, the first is llama-3.3-70b-instruct-nvfp4", f.fail
+}
+
+func (f *fake) FindServers(ctx context.Context) []console.Server {
+	defer f.lock()()
+	f.searches++
+	if ctx.Err() != nil {
+		return nil
+	}
+	found := append([]console.Server(nil), f.servers...)
+	for i := range found {
+		for _, e := range f.endpoints {
+			if e.URL == found[i].URL {
+				found[i].EndpointID = e.ID
+			}
+		}
+	}
+	return found
 }
 
 func (f *fake) Suites() []console.Suite {
@@ -332,6 +351,7 @@ func (f *fake) full() *fake {
 	}
 	f.recent = []string{"/home/kim/suites/support.json", "/home/kim/sessions/coding.velo"}
 	f.settings.ExportDir = "/home/kim/reports"
+	f.settings.Page = SuitesPage
 	return f
 }
 

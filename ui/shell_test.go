@@ -91,8 +91,10 @@ func (g *stage) tick() {
 	g.pump()
 }
 
-func TestFirstRun(t *testing.T) {
-	g := newStage(t, newFake(), 1280, 776)
+func TestFirstSuite(t *testing.T) {
+	f := newFake()
+	f.settings.Page = SuitesPage
+	g := newStage(t, f, 1280, 776)
 	g.mustSay("No endpoint was added yet", "It is not a real model", "Quick sample")
 	g.press("Run suite")
 	if len(g.fake.started) != 1 {

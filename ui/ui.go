@@ -20,6 +20,7 @@ import (
 	"velo/ui/reportpage"
 	"velo/ui/runpage"
 	"velo/ui/sessionspage"
+	"velo/ui/startpage"
 	"velo/ui/suitespage"
 	"velo/ui/thread"
 )
@@ -36,6 +37,7 @@ type Params struct {
 
 // The ids of the pages.
 const (
+	StartPage    = "start"
 	SuitesPage   = "suites"
 	RunPage      = "run"
 	ReportPage   = "report"
@@ -72,6 +74,7 @@ type Shell struct {
 	pages   []page
 	current string
 
+	begins   *startpage.Page
 	suites   *suitespage.Page
 	run      *runpage.Page
 	report   *reportpage.Page
@@ -169,11 +172,7 @@ func New(p Params) *Shell {
 
 	s.reloadEndpoints()
 	s.tellNotices()
-	start := s.settings.Page
-	if start == RunPage || start == ReportPage || s.find(start) == nil {
-		start = SuitesPage // those two have nothing to show yet
-	}
-	s.Show(start)
+	s.Show(s.startPage())
 	return s
 }
 
@@ -211,7 +210,9 @@ func (s *Shell) buildPages() {
 		Copy: func(text string) { fyne.CurrentApp().Clipboard().SetContent(text) }, Measure: s.measureEngine, Stop: s.stopEngine,
 		Say: s.say, Redraw: func() { s.ticker.wake() }, After: s.After,
 	})
+	s.begins = s.newStartPage()
 	s.pages = []page{
+		{id: StartPage, title: "Start", key: fyne.Key0, view: s.begins.View, shown: s.begins.Shown, hidden: s.begins.Hidden, changed: s.startChanged},
 		{id: SuitesPage, title: "Suites", key: fyne.Key2, view: s.suites.View, shown: s.suites.Shown, changed: s.suitesChanged},
 		{id: RunPage, title: "Run", key: fyne.Key3, view: s.run.View, shown: s.wake, themed: s.wake, prepare: s.drawRun},
 		{id: ReportPage, title: "Report", key: fyne.Key4, view: s.report.View, shown: s.report.Shown, hidden: s.report.Hidden, themed: s.report.Themed},
@@ -221,6 +222,12 @@ func (s *Shell) buildPages() {
 }
 
 func (s *Shell) wake() { s.ticker.wake() }
+
+func (s *Shell) startChanged(what string) {
+	if what == console.ChangedRun && s.current == StartPage {
+		s.begins.Update()
+	}
+}
 
 func (s *Shell) suitesChanged(what string) {
 	switch what {

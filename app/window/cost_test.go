@@ -206,7 +206,9 @@ func (p *played) Run() console.RunState {
 	return s
 }
 
-func (p *played) Settings() console.Settings    { return console.Settings{Theme: "dark"} }
+func (p *played) Settings() console.Settings {
+	return console.Settings{Theme: "dark", Page: ui.SuitesPage}
+}
 func (p *played) SaveSettings(console.Settings) {}
 func (p *played) Endpoints() []console.Endpoint {
 	return []console.Endpoint{{ID: "b", Name: "Built-in", BuiltIn: true}}

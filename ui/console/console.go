@@ -88,6 +88,7 @@ type RunState struct {
 	Drawing   string // bench.DrawingQuiet or DrawingLive: what the session notes about this window
 	Finished  string // empty while nothing has ended, else FinishedDone, FinishedStopped or FinishedFailed
 	Error     string // why it failed: what, where and what to do
+	Trouble   string // while it goes on: what was measured cannot be stored; it is kept in memory and tried again
 	Spec      RunSpec
 }
 
@@ -109,7 +110,7 @@ const (
 type Status struct {
 	StoreBytes int64
 	DataDir    string
-	Notices    []string // recovery of a damaged store, no keyring …: sentences, shown until dismissed
+	Notices    []string // recovery of a damaged store, no keyring …: sentences, each once, in the order they came; shown until dismissed
 }
 
 // Settings is what the window keeps from one start to the next.
@@ -129,6 +130,7 @@ const (
 	ChangedSuites    = "suites"    // the list of suites
 	ChangedEndpoints = "endpoints" // the endpoints or the selected one
 	ChangedOpen      = "open"      // the recent list
+	ChangedNotices   = "notices"   // Status has a notice more
 	ChangedEngine    = "engine"    // the state of the engine or how it is configured; not its progress and figures
 )
 
@@ -148,6 +150,9 @@ type Console interface {
 	// Check tries an endpoint before it is saved and says what it found: "12 models". An empty key
 	// with e.HasKey means the stored one.
 	Check(ctx context.Context, e Endpoint, key string) (string, error)
+
+	// FindServers looks for servers on the usual ports of this machine. It takes some seconds at most.
+	FindServers(ctx context.Context) []Server
 
 	Suites() []Suite
 	// SuiteText is the suite's file.
