@@ -12,9 +12,11 @@ import (
 	"velo/bench/otlp/stream"
 )
 
-// hub is the state that records are put into. mu guards all of it and is held for microseconds.
+// hub is the state that records are put into. mu guards all of it. Records hold it for a portion at a
+// time; whoever else wants it goes through lock, so that the next portion waits for them.
 type hub struct {
 	mu       sync.Mutex
+	door     sync.Mutex // held by whoever waits for mu and is not a record
 	streams  *stream.Table
 	series   *series.Table
 	join     *offset.Join
@@ -44,6 +46,21 @@ func newHub(c Config) *hub {
 		h.join.ServerTTFT(s.Key().Conversation, measure.Num(ttft.Seconds()))
 	})
 	return h
+}
+
+// lock takes mu, in front of the records that wait for it.
+func (h *hub) lock() {
+	h.door.Lock()
+	h.mu.Lock()
+	h.door.Unlock()
+}
+
+// letIn gives mu to whoever waits at the door, and takes it again.
+func (h *hub) letIn() {
+	h.mu.Unlock()
+	h.door.Lock()
+	h.mu.Lock()
+	h.door.Unlock()
 }
 
 // from makes the service of an origin known; records of one scope share it.

@@ -76,15 +76,14 @@ func (r *Receiver) ingest(ctx context.Context, s signal, format decode.Format, b
 func (r *Receiver) apply(s signal, format decode.Format, body string, received time.Duration, records int) {
 	wall := r.clock.wall(received)
 	h := r.hub
-	h.mu.Lock()
+	h.lock()
 	defer h.mu.Unlock()
 	h.lastData = received
 	h.dataSeen = true
 	n := 0
 	next := func() bool {
 		if n++; n%portion == 0 {
-			h.mu.Unlock() // a snapshot that waits comes in here
-			h.mu.Lock()
+			h.letIn() // a snapshot that waits
 		}
 		return n < records
 	}

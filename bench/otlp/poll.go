@@ -159,7 +159,7 @@ func (r *Receiver) poll(ctx context.Context, client *http.Client, w Poll) (int, 
 // takePage takes a metrics page of a host.
 func (r *Receiver) takePage(received time.Duration, host string, page []byte) (int, error) {
 	h := r.hub
-	h.mu.Lock()
+	h.lock()
 	defer h.mu.Unlock()
 	n, err := h.series.Exposition(received, host, bytes.NewReader(page))
 	if n > 0 {

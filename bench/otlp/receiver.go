@@ -74,7 +74,7 @@ func (r *Receiver) Configure(c Config) error {
 	r.config = c
 	r.token.Store(&c.Token)
 	r.admission.configure(c.Limits)
-	r.hub.mu.Lock()
+	r.hub.lock()
 	r.hub.streams.Configure(c.Streams)
 	r.hub.raw.resize(c.Raw)
 	r.hub.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *Receiver) Configuration() Config {
 // status, recordings and what is kept for them stay; a stream that runs appears again with its next
 // record.
 func (r *Receiver) Clear() {
-	r.hub.mu.Lock()
+	r.hub.lock()
 	defer r.hub.mu.Unlock()
 	r.hub.clear()
 }
@@ -137,13 +137,13 @@ func (r *Receiver) watch() {
 			continue
 		}
 		if j, ok := r.clock.look(); ok {
-			r.hub.mu.Lock()
+			r.hub.lock()
 			r.hub.jumps = append(r.hub.jumps[max(0, len(r.hub.jumps)-19):], j)
 			r.hub.mu.Unlock()
 			go r.listeners.probe()
 		}
 		now := r.clock.now()
-		r.hub.mu.Lock()
+		r.hub.lock()
 		r.hub.streams.Sweep(now)
 		r.hub.series.Sweep(now)
 		r.hub.mu.Unlock()
@@ -186,18 +186,18 @@ func (r *Receiver) Measured(clock bench.Clock) bench.Sink {
 	f := offset.NewFollower(func(session string, t0, first time.Duration) {
 		r.hub.join.Client(r.clock.now(), session, wall(t0), wall(first))
 	}, func(session string, ttft measure.Num) { r.hub.join.ClientTTFT(session, ttft) })
-	return locked{&r.hub.mu, f}
+	return locked{r.hub, f}
 }
 
 // locked is a sink under a lock.
 type locked struct {
-	mu *sync.Mutex
-	to bench.Sink
+	hub *hub
+	to  bench.Sink
 }
 
 func (l locked) Append(e bench.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.hub.lock()
+	defer l.hub.mu.Unlock()
 	l.to.Append(e)
 }
 

@@ -98,7 +98,7 @@ func (r *Receiver) Record(o RecordOptions) (*Recording, error) {
 	rec := &Recording{receiver: r, options: o, began: now, stop: make(chan string, 1), done: make(chan struct{})}
 	rec.state = RecordingState{ID: bench.NewID(time.Unix(0, r.clock.wall(now))), Running: true, Bounds: o}
 	rec.state.Bounds.Sink = nil
-	r.hub.mu.Lock()
+	r.hub.lock()
 	rec.tape = r.hub.streams.Tape(o.Streams, now-o.Back)
 	r.hub.mu.Unlock()
 	r.recordings = append(r.recordings, rec)
@@ -141,7 +141,7 @@ func (rec *Recording) run() {
 		}
 		now := rec.receiver.clock.now()
 		h := rec.receiver.hub
-		h.mu.Lock()
+		h.lock()
 		var events []bench.Event
 		var end time.Duration
 		if reason == "" {

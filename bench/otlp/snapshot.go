@@ -85,7 +85,7 @@ func (r *Receiver) Snapshot(q Query) Snapshot {
 	now := r.clock.now()
 	s := Snapshot{At: now, State: r.state(now)}
 	h := r.hub
-	h.mu.Lock()
+	h.lock()
 	view := h.streams.View(q.Streams, now, &r.cache)
 	s.Rate = measure.Num(h.streams.Rate(now))
 	s.Engines = h.series.Engines(now)
@@ -126,7 +126,7 @@ func (r *Receiver) state(now time.Duration) State {
 	r.mu.Unlock()
 	s := State{Wanted: c.Enabled, Listeners: r.listeners.state(), Counters: r.counters.read()}
 	h := r.hub
-	h.mu.Lock()
+	h.lock()
 	s.Data, s.LastData = h.dataSeen, max(0, now-h.lastData)
 	s.Status, s.LastStatus = h.statuses, max(0, now-h.status)
 	for _, x := range h.streams.Statuses() {
