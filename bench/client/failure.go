@@ -271,10 +271,29 @@ func jsonMessage(raw []byte, depth int) string {
 	o := asObject(raw)
 	for _, name := range []string{"error", "message", "msg", "detail", "errors", "error_description", "title"} {
 		if s := jsonMessage(o[name], depth+1); s != "" {
-			return s
+			return placed(s, o)
 		}
 	}
 	return ""
+}
+
+// placed adds which member of the request a message is about, where the error says so beside it: param as
+// OpenAI has it, loc as FastAPI has it.
+func placed(message string, o object) string {
+	place := asString(o["param"])
+	var steps []string
+	for _, raw := range asList(o["loc"]) {
+		if s := asString(raw); s != "" && s != "body" {
+			steps = append(steps, s)
+		}
+	}
+	if place == "" {
+		place = strings.Join(steps, ".")
+	}
+	if place == "" || strings.Contains(message, place) {
+		return message
+	}
+	return fmt.Sprintf("%s (%s)", message, place)
 }
 
 // oneLine makes a message fit a sentence.

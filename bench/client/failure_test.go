@@ -185,7 +185,7 @@ func TestHTTPErrors(t *testing.T) {
 		{"404 page without a type", whole(404, "text/plain", "\n<!DOCTYPE HTML>"+page), "http-404", "this is a web page", "", 0},
 		{"405", whole(405, "text/plain", "Method Not Allowed"), "http-405", "takes no requests of this kind", "", 0},
 		{"400", whole(400, "application/json", `{"message":"bad min_tokens"}`), "http-400", "check model and parameters (HTTP 400: bad min_tokens)", "", 0},
-		{"400 FastAPI", whole(422, "application/json", `{"detail":[{"loc":["body","x"],"msg":"field required"}]}`), "http-422", "(HTTP 422: field required)", "", 0},
+		{"400 FastAPI", whole(422, "application/json", `{"detail":[{"loc":["body","x"],"msg":"field required"}]}`), "http-422", "(HTTP 422: field required (x))", "", 0},
 		{"400 of a TLS server", whole(400, "text/plain", "Client sent an HTTP request to an HTTPS server.\n"), "tls", "write https:// in the base URL", "", 0},
 		{"413", whole(413, "text/plain", ""), "http-413", "send a shorter prompt", "", 0},
 		{"429", whole(429, "application/json", `{"error":{"message":"slow"}}`, "Retry-After: 2"), "http-429", "use fewer workers or wait 2s (HTTP 429: slow)", "", 2 * time.Second},
