@@ -49,6 +49,7 @@ type Kernels struct {
 	fill   *Kernel
 	elementKernels
 	attentionKernels
+	recurrentKernels
 
 	dependent bool   // products may be launched before the launch ahead has ended
 	own       *Pool  // what follows lies here
@@ -94,6 +95,10 @@ func (d *Device) Kernels() (*Kernels, error) {
 	if err != nil {
 		return nil, err
 	}
+	recurrent, err := d.Load("recurrent", kernels.Recurrent)
+	if err != nil {
+		return nil, err
+	}
 	find := func(to **Kernel, m *Module, name string) {
 		if err == nil {
 			*to, err = m.Kernel(name)
@@ -101,6 +106,7 @@ func (d *Device) Kernels() (*Kernels, error) {
 	}
 	k.elementKernels.find(func(to **Kernel, name string) { find(to, elements, name) })
 	k.attentionKernels.find(func(to **Kernel, name string) { find(to, attention, name) })
+	k.recurrentKernels.find(func(to **Kernel, name string) { find(to, recurrent, name) })
 	find(&k.read, memory, "read_memory")
 	find(&k.fill, memory, "fill_random")
 	for f := range formats {

@@ -22,6 +22,8 @@ var (
 	Elements []byte // operations on rows of activations
 	//go:embed attention.ptx
 	Attention []byte // attention of single rows over a paged cache
+	//go:embed recurrent.ptx
+	Recurrent []byte // layers that keep a state
 	//go:embed memory.ptx
 	Memory []byte // reading and filling memory
 )

@@ -1,0 +1,96 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+import "fmt"
+
+// maxTaps is the most taps of a causal convolution.
+const maxTaps = 8
+
+// recurrentKernels are the layers that keep a state of fixed size.
+type recurrentKernels struct {
+	convolve *Kernel
+	delta    [2]*Kernel // keys of 64, of 128
+}
+
+func (r *recurrentKernels) find(find func(**Kernel, string)) {
+	find(&r.convolve, "convolve")
+	find(&r.delta[0], "delta_64")
+	find(&r.delta[1], "delta_128")
+}
+
+// States is the recurrent states of sequences, one a slot: for each layer the
+// last Taps−1 inputs of the convolution [Taps−1, Cols], then for each value head
+// a matrix [KeyDim, ValueDim], all of float32.
+type States struct {
+	Layers               int
+	Cols, Taps           int // of the convolution
+	KeyHeads, ValueHeads int
+	KeyDim, ValueDim     int
+	Slots                Memory
+}
+
+func (s *States) convolution() int { return max(s.Taps-1, 0) * s.Cols }
+
+func (s *States) layer() int { return s.convolution() + s.ValueHeads*s.KeyDim*s.ValueDim }
+
+// SlotBytes is the size of the state of one sequence.
+func (s *States) SlotBytes() int64 { return int64(s.Layers) * int64(s.layer()) * 4 }
+
+// Segments tells which rows of a batch belong together: N times a first row, how
+// many rows, and the slot of their sequence's state, each int32 on the device.
+type Segments struct {
+	N                 int
+	First, Rows, Slot Memory
+}
+
+// Convolve applies the causal depthwise convolution w, float32 [Cols, Taps],
+// along the rows of each segment of x, which has one head of Cols values, then
+// SiLU, and moves the state of layer on.
+func (k *Kernels) Convolve(x View, w Memory, s *States, g *Segments, layer int) error {
+	if s.Taps < 1 || s.Taps > maxTaps || x.Dim != s.Cols {
+		return fmt.Errorf("cannot convolve %d channels with %d taps: there are %d channels, and 1 to %d taps are possible", x.Dim, s.Taps, s.Cols, maxTaps)
+	}
+	a := k.device.args.Reset().Pointer(x.first()).Int(x.Pitch).Pointer(w.at).Pointer(s.Slots.at).
+		Pointer(uint64(s.SlotBytes() / 4)).Pointer(uint64(layer * s.layer())).
+		Pointer(g.First.at).Pointer(g.Rows.at).Pointer(g.Slot.at).Int(s.Cols).Int(s.Taps)
+	return k.convolve.Launch(Grid{X: (s.Cols + 127) / 128, Y: g.N, Block: 128}, a)
+}
+
+// Delta is the input of the gated delta rule.
+type Delta struct {
+	Q, K       View   // [KeyHeads, KeyDim], before normalisation
+	V          View   // [ValueHeads, ValueDim]
+	A, B       View   // [ValueHeads] side by side: decay and write strength before their activations
+	ALog, Bias Memory // float32 [ValueHeads]
+	// Value head i reads key head i / (ValueHeads/KeyHeads), or i mod KeyHeads if
+	// Tiled.
+	Tiled bool
+}
+
+// DeltaRule moves the matrices S of layer on by each row in order and sets to
+// [ValueHeads, ValueDim] to Sᵀq.
+func (k *Kernels) DeltaRule(to View, in *Delta, s *States, g *Segments, layer int) error {
+	kernel := k.delta[0]
+	switch {
+	case s.KeyDim == 128:
+		kernel = k.delta[1]
+	case s.KeyDim != 64:
+		return fmt.Errorf("cannot apply the delta rule to keys of %d values: 64 and 128 are possible", s.KeyDim)
+	}
+	if s.ValueDim%32 != 0 || s.ValueHeads%s.KeyHeads != 0 {
+		return fmt.Errorf("cannot apply the delta rule to %d values a head of %d heads for %d key heads", s.ValueDim, s.ValueHeads, s.KeyHeads)
+	}
+	a := k.device.args.Reset().view(to).view(in.Q).view(in.K).view(in.V).
+		Pointer(in.A.first()).Int(in.A.Pitch).Pointer(in.B.first()).Int(in.B.Pitch).
+		Pointer(in.ALog.at).Pointer(in.Bias.at).Pointer(s.Slots.at).
+		Pointer(uint64(s.SlotBytes() / 4)).Pointer(uint64(layer*s.layer() + s.convolution())).
+		Pointer(g.First.at).Pointer(g.Rows.at).Pointer(g.Slot.at).
+		Int(s.ValueHeads).Int(s.KeyHeads).Int(s.ValueDim)
+	if in.Tiled {
+		a.Int(1)
+	} else {
+		a.Int(0)
+	}
+	return kernel.Launch(Grid{X: s.ValueHeads * s.ValueDim / 32, Y: g.N, Block: 128}, a)
+}
