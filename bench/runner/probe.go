@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"velo/assets"
 	"velo/bench"
 	"velo/bench/client"
-	"velo/bench/suite"
 )
 
 // rules are what a few requests before the measurement found out about the server.
@@ -20,6 +20,7 @@ type rules struct {
 	ruler
 	fallback         ruler           // for when the server stops counting
 	refused          map[string]bool // fields, by their names in a request
+	ways             map[string]int  // by run.kind: which of the ways to ask for a level of reasoning is in use
 	completionTokens bool            // the output limit is called max_completion_tokens
 	noStreamOptions  bool            // usage cannot be asked for
 }
@@ -28,58 +29,62 @@ type rules struct {
 type parameter struct {
 	field  string
 	apply  func(*client.Chat)
-	needed bool   // without it the suite would measure something else
-	lost   string // what goes without it
+	needed bool     // without it the suite would measure something else
+	lost   string   // what goes without it
+	level  string   // of reasoning; "" = another parameter
+	names  []string // by which a refusal may name it; nil = field alone
+}
+
+// named tells whether a refusal names the parameter.
+func (p *parameter) named(refusal string) bool {
+	if p.names == nil {
+		return strings.Contains(refusal, p.field)
+	}
+	return slices.ContainsFunc(p.names, func(n string) bool { return strings.Contains(refusal, n) })
 }
 
 // parameters are those that the run would send. There is one for each reasoning level.
 func (r *run) parameters() []parameter {
 	var all []parameter
 	if t := r.o.Suite.Temperature; t != nil {
-		all = append(all, parameter{"temperature", func(c *client.Chat) { c.Temperature = t }, true, ""})
+		all = append(all, parameter{field: "temperature", apply: func(c *client.Chat) { c.Temperature = t }, needed: true})
 	}
 	if r.o.ContinuousUsage {
-		all = append(all, parameter{"continuous_usage_stats", func(c *client.Chat) { c.ContinuousUsage = true }, false, "tokens are counted by other means"})
+		all = append(all, parameter{field: "continuous_usage_stats", apply: func(c *client.Chat) { c.ContinuousUsage = true }, lost: "tokens are counted by other means"})
 	}
 	exact := false
 	var levels []string
 	for _, st := range r.stages {
 		exact = exact || st.Exact()
-		if st.Reasoning != "" && !slices.Contains(levels, st.Reasoning) {
-			levels = append(levels, st.Reasoning)
+		if level := r.level(st); level != "" && !slices.Contains(levels, level) {
+			levels = append(levels, level)
 		}
 	}
 	if exact {
 		all = append(all,
-			parameter{"min_tokens", func(c *client.Chat) { c.MinTokens = c.MaxTokens }, false, "outputs may end early"},
-			parameter{"ignore_eos", func(c *client.Chat) { c.IgnoreEOS = true }, false, "outputs may end early"})
+			parameter{field: "min_tokens", apply: func(c *client.Chat) { c.MinTokens = c.MaxTokens }, lost: "outputs may end early"},
+			parameter{field: "ignore_eos", apply: func(c *client.Chat) { c.IgnoreEOS = true }, lost: "outputs may end early"})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.o.Parameters)) {
+		if slices.ContainsFunc(r.stages, func(st stage) bool { return !r.said(name, st, r.o.Suite.OutputLimit(st.Step)) }) {
+			value := r.o.Parameters[name]
+			all = append(all, parameter{field: name, apply: func(c *client.Chat) { c.Extra = with(c.Extra, map[string]json.RawMessage{name: value}) },
+				lost: "its value, set for the model, is not in force"})
+		}
 	}
 	for _, level := range levels {
-		all = append(all, reasoning(level))
+		if r.way(level) != nil {
+			all = append(all, r.reasoning(level))
+		}
 	}
 	return all
-}
-
-// reasoning is how a step's reasoningEffort is asked for: "off" turns thinking off in the chat template,
-// as vLLM, SGLang and llama.cpp understand it, and sends no effort; any other word is sent as
-// reasoning_effort.
-func reasoning(level string) parameter {
-	if level == suite.ReasoningOff {
-		return parameter{"chat_template_kwargs", func(c *client.Chat) {
-			if c.Extra == nil {
-				c.Extra = map[string]json.RawMessage{}
-			}
-			c.Extra["chat_template_kwargs"] = json.RawMessage(`{"enable_thinking":false}`)
-		}, false, "the model may think although the suite asks it not to"}
-	}
-	return parameter{"reasoning_effort", func(c *client.Chat) { c.ReasoningEffort = level }, false, "the model thinks as much as it likes"}
 }
 
 // probe asks what has to be known before anything is measured: which parameters the server takes, and
 // how many tokens it makes of a text. What it finds is told in notes. A server that cannot be reached
 // ends the run here.
 func (r *run) probe(ctx context.Context) error {
-	r.rules.refused = map[string]bool{}
+	r.rules.refused, r.rules.ways = map[string]bool{}, map[string]int{}
 	r.rules.ruler = estimator(pieceTokens)
 	fills := slices.ContainsFunc(r.stages, func(st stage) bool { return st.Fill() > 0 })
 	wanted := r.parameters()
@@ -117,7 +122,7 @@ func (r *run) probe(ctx context.Context) error {
 	if n > end.Usage.Prompt || end.Usage.Prompt > 3*n+300 {
 		r.note("The %s makes %d tokens of a text that the model was given as %d: it is not the model's, and was not used.", l.source, n, end.Usage.Prompt)
 		if l.source == byTokenizer {
-			r.counting.off.Store(true)
+			r.counting.reject(fmt.Sprintf("It makes %d tokens of a text that the model was given as %d.", n, end.Usage.Prompt))
 		}
 		r.rules.ruler = estimator(pieceTokens)
 		return r.weigh(ctx, short, end.Usage.Prompt)
@@ -182,7 +187,7 @@ func (r *run) settle(ctx context.Context, text string, wanted []parameter) (*ben
 	// One request can have one reasoning level; the others are asked after it.
 	var together, further []parameter
 	for _, p := range wanted {
-		if p.field == "reasoning_effort" && slices.ContainsFunc(together, func(q parameter) bool { return q.field == p.field }) {
+		if p.level != "" && slices.ContainsFunc(together, func(q parameter) bool { return q.level != "" }) {
 			further = append(further, p)
 		} else {
 			together = append(together, p)
@@ -190,8 +195,11 @@ func (r *run) settle(ctx context.Context, text string, wanted []parameter) (*ben
 	}
 	end, err := r.reduce(ctx, text, together)
 	for _, p := range further {
-		if err != nil || r.rules.refused[p.field] {
+		if err != nil {
 			break
+		}
+		if r.way(p.level) == nil { // refused with another level
+			continue
 		}
 		_, err = r.reduce(ctx, text, []parameter{p})
 	}
@@ -215,18 +223,24 @@ func (r *run) reduce(ctx context.Context, text string, with []parameter) (*bench
 			r.note("The server refuses stream_options, so the run goes without it: it sends no usage, and tokens are counted by other means.")
 			continue
 		}
-		named := func(p parameter) bool { return strings.Contains(end.Error, p.field) }
-		if !slices.ContainsFunc(with, named) {
+		var left []parameter
+		dropped := false
+		for _, p := range with {
+			if !p.named(end.Error) {
+				left = append(left, p)
+				continue
+			}
+			dropped = true
+			next, err := r.drop(p, end)
+			if err != nil {
+				return nil, err
+			}
+			left = append(left, next...)
+		}
+		if !dropped {
 			break
 		}
-		for _, p := range with {
-			if named(p) {
-				if err := r.drop(p, end); err != nil {
-					return nil, err
-				}
-			}
-		}
-		with = slices.DeleteFunc(slices.Clone(with), named)
+		with = left
 	}
 	plain, err := r.ask(ctx, text, nil)
 	if err != nil {
@@ -236,12 +250,15 @@ func (r *run) reduce(ctx context.Context, text string, with []parameter) (*bench
 		return nil, &failure{plain.Error}
 	}
 	for _, p := range with {
-		end, err := r.ask(ctx, text, []parameter{p})
-		if err != nil {
-			return nil, err
-		}
-		if refuses(end) {
-			if err := r.drop(p, end); err != nil {
+		for alone := []parameter{p}; len(alone) > 0; {
+			end, err := r.ask(ctx, text, alone)
+			if err != nil {
+				return nil, err
+			}
+			if !refuses(end) {
+				break
+			}
+			if alone, err = r.drop(alone[0], end); err != nil {
 				return nil, err
 			}
 		}
@@ -249,14 +266,23 @@ func (r *run) reduce(ctx context.Context, text string, with []parameter) (*bench
 	return plain, nil
 }
 
-// drop goes without a parameter, or says why the suite cannot be run.
-func (r *run) drop(p parameter, end *bench.End) error {
+// drop goes without a parameter, or says why the suite cannot be run. Another way to ask for the same is
+// returned, if there is one.
+func (r *run) drop(p parameter, end *bench.End) (next []parameter, err error) {
+	if p.level != "" {
+		r.rules.ways[r.kind(p.level)]++
+		if r.way(p.level) != nil {
+			return []parameter{r.reasoning(p.level)}, nil
+		}
+		r.note("The server refuses %s, so the run goes without it: %s.", p.field, p.lost)
+		return nil, nil
+	}
 	if p.needed {
-		return &failure{fmt.Sprintf("the server refuses %s, which the suite %q sets: take it out of the suite, or measure another model (%s)", p.field, r.o.Suite.Title, end.Error)}
+		return nil, &failure{fmt.Sprintf("the server refuses %s, which the suite %q sets: take it out of the suite, or measure another model (%s)", p.field, r.o.Suite.Title, end.Error)}
 	}
 	r.rules.refused[p.field] = true
 	r.note("The server refuses %s, so the run goes without it: %s.", p.field, p.lost)
-	return nil
+	return nil, nil
 }
 
 // refuses tells whether the server did not accept the request as it is.

@@ -18,6 +18,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -62,6 +63,14 @@ type Options struct {
 	// Tokens counts as the model does: the prompts that are made, and the answers (bench.Counts).
 	// Without it the server is asked; a server that cannot answer leaves fills an estimate.
 	Tokens bench.TokenCounter
+	// Parameters are further members of each request's body. They hold where the suite says nothing else;
+	// one that the server refuses is left out, and a note says so.
+	Parameters map[string]json.RawMessage
+	// Level is how much the model is to reason in steps that say nothing of it; "" sends nothing.
+	Level string
+	// Ways are the ways to ask this server for a level of reasoning, the surest first: one that it
+	// refuses is followed by the next. nil: as plain vLLM takes it.
+	Ways func(level string) []Way
 	// OnProgress is called by one goroutine at a time, at most ten times a second, and once at the end.
 	OnProgress func(Progress)
 }
@@ -74,6 +83,9 @@ type Outcome struct {
 	Requests int
 	OK       int
 	Failed   int
+	// Tokenizer is why Options.Tokens is not the model's own, as far as the run has shown: a sentence; ""
+	// where nothing speaks against it.
+	Tokenizer string
 }
 
 // Complete checks the options and fills in what they leave open, the plan and the suite of the header
@@ -187,9 +199,13 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	out.State, out.Reason = state, reason
 
 	stopSampling()
+	r.tellReasoning()
 	r.events.Append(&bench.Finish{At: o.Clock.Now(), State: state, Reason: reason})
 	r.events.close()
 	stopReporting(state)
+	if r.counting != nil {
+		out.Tokenizer = r.counting.reason()
+	}
 	return out, nil
 }
 
@@ -210,6 +226,7 @@ type run struct {
 	conversations []conversation // one a worker
 	steps         int            // number of the next step
 	requests      int            // number of the next request
+	thoughts      thoughts
 	telling       sync.Mutex
 	told          map[string]bool
 }

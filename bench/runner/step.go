@@ -148,6 +148,9 @@ func (r *run) remember(st stage, turns [][]*turn) {
 			if t.ended.End == nil || t.ended.End.Status != bench.OK {
 				continue
 			}
+			if st.Reasoning == "" {
+				r.thoughts.add(t.ended)
+			}
 			if st.Reasoning == suite.ReasoningOff && t.ended.Reasoning != "" {
 				r.note("The model thought in step %q although the suite turns reasoning off: the server does not honour it.", st.Name())
 			}
@@ -247,6 +250,7 @@ func (r *run) compose(ctx context.Context, st stage, p place) (*turn, error) {
 		tokens = WarmupOutput
 	}
 	r.adapt(&chat, tokens)
+	r.defaults(&chat, st, tokens)
 	allowed := func(field string) bool { return !r.rules.refused[field] }
 	if st.Exact() {
 		if allowed("min_tokens") {
@@ -254,11 +258,6 @@ func (r *run) compose(ctx context.Context, st stage, p place) (*turn, error) {
 		}
 		chat.IgnoreEOS = allowed("ignore_eos")
 		q.ExactOutput = chat.MinTokens > 0 && chat.IgnoreEOS
-	}
-	if st.Reasoning != "" {
-		if param := reasoning(st.Reasoning); allowed(param.field) {
-			param.apply(&chat)
-		}
 	}
 	chat.ContinuousUsage = r.o.ContinuousUsage && allowed("continuous_usage_stats")
 	call, err := r.o.Client.Prepare(chat)
