@@ -135,6 +135,11 @@ func (t *theChats) ask(ctx context.Context, live *chatTurn, c store.Chat, branch
 	model := ""
 	if s != nil {
 		model = s.header.Endpoint.Model
+		if rec := s.rec.Load(); rec != nil {
+			if err := rec.Flush(); err != nil { // a report is asked for as soon as the turn has ended
+				u.Remarks = append(u.Remarks, err.Error())
+			}
+		}
 	}
 	err = t.console.store.PutChatTurn(c.ID, *u, nil, func(k *store.Chat) {
 		k.Running, k.Changed = "", time.Now().UTC()
@@ -276,11 +281,12 @@ func (t *theChats) finish(live *chatTurn, s *chatSession, u *store.ChatTurn, p c
 			u.Remarks = append(u.Remarks, fmt.Sprintf("The server counted %s prompt tokens, fewer than the fill of %s: what counted the fill is not the model's tokenizer, or the server cut the prompt.", grouped(int(r.Prompt)), grouped(u.Fill)))
 		}
 	}
-	if err := s.rec.Load().Err(); err != nil {
-		u.Remarks = append(u.Remarks, err.Error())
-	}
 	live.mu.Lock()
-	live.ended, live.last = s.clock.Now(), &r
+	followed := measure.Followed(&r)
+	live.ended, live.last = s.clock.Now(), &followed
+	if r.Prompt.Ok() {
+		live.context = int(r.Prompt)
+	}
 	if known := r.Ended; known != bench.Unset {
 		live.ended = known
 	}

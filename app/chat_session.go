@@ -27,6 +27,7 @@ type chatSession struct {
 	console *theConsole
 	chat    string
 	target  chatTarget
+	asked   string // model that was asked for; empty = the server's first
 	clock   bench.Clock
 	client  *client.Client
 	family  family
@@ -40,8 +41,13 @@ type chatSession struct {
 
 // chatTarget is what a session is tied to.
 type chatTarget struct {
-	endpoint, url, key, model string
-	think                     bool
+	endpoint, url, key string
+	think              bool
+}
+
+// fits tells whether a turn with a model can be recorded in the session.
+func (s *chatSession) fits(target chatTarget, model string) bool {
+	return s.target == target && (model == s.asked || model == s.header.Endpoint.Model)
 }
 
 // chatSuite stands in a session's header where a run has its suite: it says that this is a chat, and
@@ -59,16 +65,16 @@ func (t *theChats) session(ctx context.Context, chat store.Chat) (*chatSession, 
 	if err != nil {
 		return nil, err
 	}
-	target := chatTarget{e.ID, e.URL, key, chat.Model, e.ThinkTags}
+	target := chatTarget{e.ID, e.URL, key, e.ThinkTags}
 	t.mu.Lock()
 	s := t.sessions[chat.ID]
-	if s != nil && s.target != target {
+	if s != nil && !s.fits(target, chat.Model) {
 		delete(t.sessions, chat.ID)
 	}
 	t.mu.Unlock()
 	if s != nil {
 		s.idle.Stop()
-		if s.target == target {
+		if s.fits(target, chat.Model) {
 			return s, nil
 		}
 		s.close()
@@ -90,7 +96,7 @@ func (c *theConsole) openChatSession(ctx context.Context, e console.Endpoint, ta
 	if err != nil {
 		return nil, err
 	}
-	model, owner, err := pickModel(ctx, cl, target.model)
+	model, owner, err := pickModel(ctx, cl, chat.Model)
 	if err != nil {
 		cl.Close()
 		return nil, err
@@ -105,7 +111,7 @@ func (c *theConsole) openChatSession(ctx context.Context, e console.Endpoint, ta
 		channel = "think-tags"
 	}
 	return &chatSession{
-		console: c, chat: chat.ID, target: target, clock: clock, client: cl, family: familyOf(e, cl.BaseURL(), owner),
+		console: c, chat: chat.ID, target: target, asked: chat.Model, clock: clock, client: cl, family: familyOf(e, cl.BaseURL(), owner),
 		header: bench.Header{
 			Schema: bench.SchemaVersion, ID: bench.NewID(clock.Anchor()), Anchor: clock.Anchor(), Title: "Chat: " + chat.Title, Suite: suite,
 			Endpoint:    bench.Endpoint{Name: e.Name, URL: cl.BaseURL(), Model: model, OwnedBy: owner, BuiltIn: e.BuiltIn},

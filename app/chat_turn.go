@@ -41,10 +41,11 @@ type chatTurn struct {
 	live      *measure.Live
 	follower  *measure.Follower
 	clock     bench.Clock
-	start     time.Duration // t0, by the clock; Unset before
-	ended     time.Duration // by the clock
-	took      time.Duration // in all, once it is over
-	last      *measure.Request
+	start     time.Duration      // t0, by the clock; Unset before
+	ended     time.Duration      // by the clock
+	took      time.Duration      // in all, once it is over
+	last      *measure.Following // once the request has ended
+	context   int                // prompt tokens, by the server; 0 = not known
 }
 
 // active tells whether a turn of the chat goes on; of any chat when it is empty. A nil turn is none.
@@ -113,6 +114,7 @@ func (u *chatTurn) look() console.ChatLive {
 		Answer: u.answer.String(), Reasoning: u.reasoning.String(), Call: u.call.String(),
 	}
 	live, follower, last := u.live, u.follower, u.last
+	o.Context = u.context
 	now, start := u.ended, u.start
 	switch {
 	case u.over:
@@ -131,15 +133,11 @@ func (u *chatTurn) look() console.ChatLive {
 	if live != nil {
 		o.Snapshot = live.Snapshot(now)
 		f := follower.Now()
+		if last != nil { // it has ended: what was computed from all of it counts
+			f = *last
+		}
 		o.AnswerTokens, o.ReasoningTokens, o.Source = f.Answer, f.Thought, f.Source
 		o.GapP50, o.GapP90, o.GapMax, o.TTFT, o.TTFO = f.GapP50, f.GapP90, f.GapMax, f.TTFT, f.TTFO
-	}
-	if last != nil { // it has ended: what was computed from all of it counts
-		o.AnswerTokens, o.ReasoningTokens, o.Source = last.Answer, last.Thought, last.Source
-		o.TTFT, o.TTFO = last.TTFT, last.TTFO
-		if last.Prompt.Ok() {
-			o.Context = int(last.Prompt)
-		}
 	}
 	return o
 }

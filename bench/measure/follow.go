@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math"
+	"slices"
 
 	"velo/bench"
 )
@@ -41,7 +42,8 @@ func (f *Follower) restart() {
 	f.state = Following{TTFT: Missing, TTFO: Missing, GapP50: Missing, GapP90: Missing, GapMax: Missing}
 }
 
-// Now is the state of the request. Once it has ended, Of says more; Now goes on giving the last state.
+// Now is the state of the request. Once it has ended Now goes on giving the last state that was looked
+// at; Followed says more.
 func (f *Follower) Now() Following {
 	l := f.live
 	l.mu.Lock()
@@ -79,6 +81,14 @@ func (f *Follower) Now() Following {
 		o.GapMax = Num(f.gaps.most) / 1e6
 	}
 	return f.state
+}
+
+// Followed is the same of a request that has ended, exactly.
+func Followed(r *Request) Following {
+	gaps := slices.Clone(r.ICL)
+	sortFloats(gaps)
+	return Following{Answer: r.Answer, Thought: r.Thought, Source: r.Source, TTFT: r.TTFT, TTFO: r.TTFO,
+		GapP50: Num(quantile(gaps, 0.5)), GapP90: Num(quantile(gaps, 0.9)), GapMax: r.MaxGap}
 }
 
 // quantile is the middle of the bin in which the order statistic at q lies.

@@ -41,6 +41,8 @@ func TestFollower(t *testing.T) {
 			}
 		}
 		follows(t, f.Now(), x)
+		r := Of(x, Options{})
+		follows(t, Followed(&r), x)
 	})
 }
 
@@ -65,7 +67,7 @@ func follows(t *rapid.T, got Following, x *bench.Exchange) {
 		}
 		// An order statistic beside the rank, to the width of a bin.
 		rank := q * float64(len(gaps))
-		low, high := gaps[max(0, int(math.Ceil(rank))-1)], gaps[min(len(gaps)-1, int(math.Ceil(rank)))]
+		low, high := gaps[int(q*float64(len(gaps)-1))], gaps[min(len(gaps)-1, int(math.Ceil(rank)))]
 		if float64(v) < low*0.997-1e-9 || float64(v) > high*1.003+1e-9 {
 			t.Fatalf("the quantile %v of %v is %v", q, gaps, v)
 		}
