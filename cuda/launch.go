@@ -21,8 +21,9 @@ type Kernel struct {
 	name      string
 	device    *Device
 	f         cu.Function
-	shared    int // dynamic shared memory it may ask for
-	registers int // of a thread
+	shared    int  // dynamic shared memory it may ask for
+	registers int  // of a thread
+	dependent bool // it waits for the launch ahead itself (griddepcontrol), so it may start before that has ended
 }
 
 // Name is the kernel's name in its module.
@@ -100,17 +101,16 @@ func (a *Args) Float(v float32) *Args { return a.Int(int(int32(math.Float32bits(
 
 // Grid is the shape of a launch.
 type Grid struct {
-	X, Y, Z   int  // blocks along x, y and z; 0 is 1
-	Block     int  // threads a block
-	Shared    int  // bytes of dynamic shared memory
-	Dependent bool // may start before the launch ahead of it has ended: k waits itself (griddepcontrol)
+	X, Y, Z int // blocks along x, y and z; 0 is 1
+	Block   int // threads a block
+	Shared  int // bytes of dynamic shared memory
 }
 
 // Launch puts k into the device's stream. It allocates nothing unless it fails.
 func (k *Kernel) Launch(g Grid, a *Args) error {
 	d := k.device
 	dependent := C.int(0)
-	if g.Dependent {
+	if k.dependent {
 		dependent = 1
 	}
 	code := C.velo_launch(rawContext(d.context), rawFunction(k.f), C.uint(g.X), C.uint(max(g.Y, 1)), C.uint(max(g.Z, 1)), C.uint(g.Block),

@@ -51,10 +51,9 @@ type Kernels struct {
 	attentionKernels
 	recurrentKernels
 
-	dependent bool   // products may be launched before the launch ahead has ended
-	own       *Pool  // what follows lies here
-	scratch   Memory // sums of parts of the columns
-	counters  Memory // how many blocks are done with theirs
+	own      *Pool  // what follows lies here
+	scratch  Memory // sums of parts of the columns
+	counters Memory // how many blocks are done with theirs
 }
 
 // shape is how a product of up to 4 rows is compiled: row tiles a warp, and units
@@ -71,55 +70,39 @@ const scratchBytes, counterBytes = 32 << 20, 16 << 10
 // for themselves. Close the device after them.
 func (d *Device) Kernels() (*Kernels, error) {
 	k := &Kernels{device: d}
-	name, ptx := "linear", kernels.Linear
-	if d.facts.Major >= 9 {
-		name, ptx, k.dependent = "linear90", kernels.Linear90, true
+	modules := map[string]*Module{}
+	for _, name := range kernels.Modules {
+		m, err := d.Load(name, kernels.PTX(name, d.facts.Capability()))
+		if err != nil {
+			return nil, err
+		}
+		modules[name] = m
 	}
-	linear, err := d.Load(name, ptx)
-	if err != nil {
-		return nil, err
-	}
-	pack, err := d.Load("pack", kernels.Pack)
-	if err != nil {
-		return nil, err
-	}
-	memory, err := d.Load("memory", kernels.Memory)
-	if err != nil {
-		return nil, err
-	}
-	elements, err := d.Load("elements", kernels.Elements)
-	if err != nil {
-		return nil, err
-	}
-	attention, err := d.Load("attention", kernels.Attention)
-	if err != nil {
-		return nil, err
-	}
-	recurrent, err := d.Load("recurrent", kernels.Recurrent)
-	if err != nil {
-		return nil, err
-	}
-	find := func(to **Kernel, m *Module, name string) {
+	dependent := kernels.Dependent(d.facts.Capability())
+	var err error
+	find := func(to **Kernel, module, name string) {
 		if err == nil {
-			*to, err = m.Kernel(name)
+			if *to, err = modules[module].Kernel(name); err == nil {
+				(*to).dependent = dependent && module != "memory"
+			}
 		}
 	}
-	k.elementKernels.find(func(to **Kernel, name string) { find(to, elements, name) })
-	k.attentionKernels.find(func(to **Kernel, name string) { find(to, attention, name) })
-	k.recurrentKernels.find(func(to **Kernel, name string) { find(to, recurrent, name) })
-	find(&k.read, memory, "read_memory")
-	find(&k.fill, memory, "fill_random")
+	k.elementKernels.find(func(to **Kernel, name string) { find(to, "elements", name) })
+	k.attentionKernels.find(func(to **Kernel, name string) { find(to, "attention", name) })
+	k.recurrentKernels.find(func(to **Kernel, name string) { find(to, "recurrent", name) })
+	find(&k.read, "memory", "read_memory")
+	find(&k.fill, "memory", "fill_random")
 	for f := range formats {
 		format := Format(f).String()
-		find(&k.pack[f], pack, "pack_"+format)
-		find(&k.split[f], pack, "split_"+format)
-		find(&k.embed[f], elements, "embed_"+format)
+		find(&k.pack[f], "pack", "pack_"+format)
+		find(&k.split[f], "pack", "split_"+format)
+		find(&k.embed[f], "elements", "embed_"+format)
 		for i, s := range shapes {
-			find(&k.narrow[f][i], linear, fmt.Sprintf("linear_%s_r%d_s%d", format, s.tiles, s.stages))
+			find(&k.narrow[f][i], "linear", fmt.Sprintf("linear_%s_r%d_s%d", format, s.tiles, s.stages))
 		}
 		for i, width := range []string{"_n8", "_n16"} {
-			find(&k.small[f][i], linear, "linear_"+format+"_r1_s3"+width)
-			find(&k.wide[f][i], linear, "linear_"+format+width)
+			find(&k.small[f][i], "linear", "linear_"+format+"_r1_s3"+width)
+			find(&k.wide[f][i], "linear", "linear_"+format+width)
 		}
 		for _, kernel := range slices.Concat(k.narrow[f][:], k.small[f][:], k.wide[f][:]) {
 			if err == nil {

@@ -99,7 +99,7 @@ func (k *Kernels) product(p *Product, c choice) error {
 		// memory that no SM holds more than its share.
 		shared = min(portableShared, max(shared, k.device.facts.SharedSM/(even+1)-1024+128))
 	}
-	return kernel.Launch(Grid{X: blocks, Block: threads, Shared: shared, Dependent: k.dependent}, a)
+	return kernel.Launch(Grid{X: blocks, Block: threads, Shared: shared}, a)
 }
 
 // wideProduct launches a product of 5 to 16 rows. Where rows alone do not fill the
@@ -111,7 +111,7 @@ func (k *Kernels) wideProduct(m *Matrix, n, splits int, a *Args) error {
 		kernel = k.wide[m.format][1]
 	}
 	a.Pointer(k.scratch.at).Pointer(k.counters.at)
-	g := Grid{X: (m.out + wideRows - 1) / wideRows, Y: 1, Block: wideThreads, Shared: wideShared(m.format, tiles), Dependent: k.dependent}
+	g := Grid{X: (m.out + wideRows - 1) / wideRows, Y: 1, Block: wideThreads, Shared: wideShared(m.format, tiles)}
 	if sums := tiles / 2 * 8 * wideRows * 4; g.X < 4*k.device.facts.SMs && int64(g.X)*int64(splits)*int64(sums) <= k.scratch.bytes &&
 		int64(g.X)*4 <= k.counters.bytes {
 		g.Y = splits

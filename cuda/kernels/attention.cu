@@ -27,6 +27,7 @@ DEVICE T *place(T *pages, const int *table, int position, int layer, int layers,
 template <class T>
 DEVICE void store(T *pages, const float *k, int k_pitch, int k_stride, const float *v, int v_pitch, int v_stride,
                   const int *positions, const int *segments, const int *table, int table_pitch, int layer, int layers, int dim) {
+	begin();
 	const int row = blockIdx.y, head = blockIdx.x;
 	T *to = place(pages, table + (size_t)segments[row] * table_pitch, positions[row], layer, layers, gridDim.x, head, dim);
 	for (int i = threadIdx.x; i < dim; i += blockDim.x) {
@@ -43,6 +44,7 @@ template <class T, int DIM>
 DEVICE void attend(const float *q, int q_pitch, int q_stride, const T *pages, const int *positions, const int *segments,
                    const int *table, int table_pitch, int layer, int layers, int group, int window, float scale, float *partial) {
 	__shared__ float score[GROUP][PART], sums[GROUP][256];
+	::begin();
 	const int head = blockIdx.x, part = blockIdx.y, row = blockIdx.z, heads = gridDim.x;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 	const int position = positions[row], begin = part * PART, end = min(begin + PART, position + 1);
@@ -161,6 +163,7 @@ CACHE(bf16, u16)
 // Adds up the partitions of query head blockIdx.x of row blockIdx.y, in order.
 extern "C" __global__ void __launch_bounds__(256)
     combine(float *to, int pitch, int stride, const float *partial, const int *positions, int parts, int window, int dim) {
+	begin();
 	const int head = blockIdx.x, row = blockIdx.y, position = positions[row];
 	const int first = (window > 0 ? max(0, position + 1 - window) : 0) / PART, last = position / PART;
 	partial += ((size_t)row * gridDim.x + head) * parts * (dim + 2);

@@ -25,6 +25,7 @@ DEVICE float block_sum(float v) {
 // to = x / √(mean(x²)+eps) ⊙ w for head blockIdx.x of row blockIdx.y; to may be x.
 extern "C" __global__ void __launch_bounds__(1024)
     rms_norm(float *to, int to_pitch, int to_stride, const float *x, int x_pitch, int x_stride, const float *w, int dim, float eps) {
+	begin();
 	x += (size_t)blockIdx.y * x_pitch + (size_t)blockIdx.x * x_stride;
 	to += (size_t)blockIdx.y * to_pitch + (size_t)blockIdx.x * to_stride;
 	float sum = 0;
@@ -38,6 +39,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 // Cosine and sine of the angles of row blockIdx.x. The angle is rounded to float32
 // and then taken as exact.
 extern "C" __global__ void turns(float *cosine, float *sine, const int *positions, const float *inverse, int pairs, float scale) {
+	begin();
 	for (int i = threadIdx.x; i < pairs; i += blockDim.x) {
 		double s, c;
 		sincos((double)((float)positions[blockIdx.x] * inverse[i]), &s, &c);
@@ -48,6 +50,7 @@ extern "C" __global__ void turns(float *cosine, float *sine, const int *position
 
 // Turns value i of head blockIdx.x of row blockIdx.y with value i + pairs.
 extern "C" __global__ void rope(float *x, int pitch, int stride, const float *cosine, const float *sine, int pairs) {
+	begin();
 	x += (size_t)blockIdx.y * pitch + (size_t)blockIdx.x * stride;
 	for (int i = threadIdx.x; i < pairs; i += blockDim.x) {
 		float a = x[i], b = x[i + pairs], c = cosine[blockIdx.y * pairs + i], s = sine[blockIdx.y * pairs + i];
@@ -63,6 +66,7 @@ DEVICE float sigmoid_of(float x) { return 1 / (1 + expf(-x)); }
 	extern "C" __global__ void __launch_bounds__(256)                                                       \
 	    name(float *to, int to_pitch, int to_stride, const float *gate, int gate_pitch, int gate_stride,    \
 	         const float *x, int x_pitch, int x_stride, int dim, int parts) {                               \
+		begin();                                                                                        \
 		const int head = blockIdx.x / parts, part = blockIdx.x % parts;                                 \
 		to += (size_t)blockIdx.y * to_pitch + (size_t)head * to_stride;                                 \
 		gate += (size_t)blockIdx.y * gate_pitch + (size_t)head * gate_stride;                           \
@@ -79,6 +83,7 @@ EACH(add, a + b)
 // Row blockIdx.y of to becomes row rows[blockIdx.y] of x.
 extern "C" __global__ void __launch_bounds__(256)
     gather(float *to, int to_pitch, int to_stride, const float *x, int x_pitch, int x_stride, const int *rows, int dim, int parts) {
+	begin();
 	const int head = blockIdx.x / parts, part = blockIdx.x % parts;
 	to += (size_t)blockIdx.y * to_pitch + (size_t)head * to_stride;
 	x += (size_t)rows[blockIdx.y] * x_pitch + (size_t)head * x_stride;
@@ -111,6 +116,7 @@ template <> DEVICE float weight<NVFP4>(const u8 *w, int units, int row, int col)
 // Row blockIdx.y of to becomes row tokens[blockIdx.y] of a packed matrix.
 template <class F>
 DEVICE void embed(float *to, int pitch, const u8 *w, const float *factors, const int *tokens, int cols, int units) {
+	begin();
 	const int token = tokens[blockIdx.y], i = blockIdx.x * blockDim.x + threadIdx.x;
 	if (i < cols)
 		to[(size_t)blockIdx.y * pitch + i] = weight<F>(w, units, token, i) * (factors ? factors[token] : 1);

@@ -3,27 +3,37 @@
 // the binary and which the driver compiles for the device it finds.
 //
 // The PTX is of the portable set: it says sm_80 or sm_90, so it runs on every
-// device since, and no kernel asks for more than 99 KiB of shared memory a block.
+// device since, and no kernel asks for more than 99 KiB of shared memory a
+// block.
 //
 // The package is under the Apache License 2.0, see cuda/LICENSE.
 package kernels
 
-import _ "embed"
+import "embed"
 
-// The modules, as PTX.
-var (
-	//go:embed linear.ptx
-	Linear []byte // products of 1 to 16 rows with a matrix
-	//go:embed linear90.ptx
-	Linear90 []byte // the same for compute capability 9.0 and on
-	//go:embed pack.ptx
-	Pack []byte // the forms that they take their operands in
-	//go:embed elements.ptx
-	Elements []byte // operations on rows of activations
-	//go:embed attention.ptx
-	Attention []byte // attention of single rows over a paged cache
-	//go:embed recurrent.ptx
-	Recurrent []byte // layers that keep a state
-	//go:embed memory.ptx
-	Memory []byte // reading and filling memory
-)
+//go:embed *.ptx
+var files embed.FS
+
+// Modules are the names of the modules: products of 1 to 16 rows with a matrix,
+// the forms that they take their operands in, operations on rows of activations,
+// attention over a paged cache, layers that keep a state, memory.
+var Modules = []string{"linear", "pack", "elements", "attention", "recurrent", "memory"}
+
+// PTX is a module for a device of a compute capability, 90 for 9.0. From 90 on
+// its kernels may be launched before the launch ahead of them has ended; they
+// wait for it themselves.
+func PTX(module string, capability int) []byte {
+	suffix := ".ptx"
+	if Dependent(capability) {
+		suffix = "90.ptx"
+	}
+	ptx, err := files.ReadFile(module + suffix)
+	if err != nil {
+		panic("kernels: no module " + module)
+	}
+	return ptx
+}
+
+// Dependent tells whether kernels for a compute capability wait for the launch
+// ahead themselves.
+func Dependent(capability int) bool { return capability >= 90 }

@@ -72,3 +72,23 @@ DEVICE u16 bfloat_bits(float x) {
 	return r;
 }
 DEVICE float bfloat_value(u16 b) { return __uint_as_float((u32)b << 16); }
+
+// Waits for the launch ahead, and lets the one behind begin.
+DEVICE void wait_for_launch_ahead() {
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+DEVICE void let_next_launch_begin() {
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// What a kernel begins with that has nothing to do before the launch ahead has
+// ended. Every kernel of a step has to wait at least once, or the end of its
+// launch would not say that those before it have ended too.
+DEVICE void begin() {
+	let_next_launch_begin();
+	wait_for_launch_ahead();
+}

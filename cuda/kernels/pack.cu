@@ -10,6 +10,7 @@
 // columns from `cols` on are 0. Lane 4g+t holds rows g and g+8.
 
 #define UNIT                                                                      \
+	begin();                                                                  \
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;            \
 	const int unit = blockIdx.x * 4 + threadIdx.x / 32;                       \
 	if (unit >= units)                                                        \
@@ -86,6 +87,7 @@ extern "C" __global__ void pack_nvfp4(const u8 *w, const u8 *scale, u8 *to, int 
 // and more; scale tells which.
 template <class F, bool HALF>
 DEVICE void split(const float *x, u16 *to, float *scale, int cols, int pitch, int units, int tiles) {
+	begin();
 	const float *from = x + (size_t)blockIdx.x * pitch;
 	float factor = 1;
 	if (HALF) {

@@ -17,6 +17,7 @@ const int TAPS = 8; // most taps
 extern "C" __global__ void __launch_bounds__(128)
     convolve(float *x, int pitch, const float *w, float *states, u64 slot_size, u64 layer_at, const int *first,
              const int *rows, const int *slots, int cols, int taps) {
+	begin();
 	const int c = blockIdx.x * blockDim.x + threadIdx.x, segment = blockIdx.y;
 	if (c >= cols)
 		return;
@@ -71,6 +72,7 @@ DEVICE void delta(float *to, int to_pitch, int to_stride, const float *q, int q_
                   u64 matrices_at, const int *first, const int *rows, const int *slots, int heads, int key_heads,
                   int value_dim, int tiled) {
 	__shared__ float query[DK], key[DK], scratch[4];
+	begin();
 	const int parts = value_dim / 32, head = blockIdx.x / parts, segment = blockIdx.y;
 	const int lane = threadIdx.x % 32, s = lane / 8, column = blockIdx.x % parts * 32 + threadIdx.x / 32 * 8 + lane % 8;
 	const int key_head = tiled ? head % key_heads : head / (heads / key_heads);
