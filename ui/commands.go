@@ -11,12 +11,13 @@ import (
 	"velo/ui/look"
 )
 
-// command is one thing that the window can do: the menu, the shortcuts and the table of shortcuts in
-// the manual all come from one list of them.
+// command is one thing that the window can do: the menu, the shortcuts, the palette, the sheet of
+// shortcuts and the table in the manual all come from one list of them.
 type command struct {
 	id, menu, title string
 	key             fyne.KeyName
 	modifier        fyne.KeyModifier
+	letter          rune // does it too, while no text has the focus
 	run             func()
 	can             func() bool // nil: always
 	checked         func() bool // nil: not a choice
@@ -52,6 +53,7 @@ func (s *Shell) commandTable() []*command {
 		{id: "run.start", menu: "Run", title: "Run suite", key: fyne.KeyR, modifier: ctrl, run: s.suites.Start, can: idle},
 		{id: "run.again", menu: "Run", title: "Run again", key: fyne.KeyR, modifier: ctrl | fyne.KeyModifierShift, run: s.again, can: idle},
 		{id: "run.stop", menu: "Run", title: "Stop", key: fyne.KeyPeriod, modifier: ctrl, run: s.stop, can: active},
+		{id: "servers.find", menu: "Endpoint", title: "Find servers on this machine", key: fyne.KeyF, modifier: ctrl | fyne.KeyModifierShift, run: s.findServers},
 		{id: "endpoint.add", menu: "Endpoint", title: "Add endpoint…", run: func() { s.editEndpoint(console.Endpoint{}) }},
 		{id: "endpoint.edit", menu: "Endpoint", title: "Edit endpoint…", run: func() { s.editEndpoint(s.chosen.endpoint) }, can: s.ownChosen},
 		{id: "endpoint.models", menu: "Endpoint", title: "List models again", run: s.loadModels},
@@ -67,11 +69,14 @@ func (s *Shell) commandTable() []*command {
 		list = append(list, &command{id: "page." + id, menu: "View", title: s.pages[i].title, key: s.pages[i].key, modifier: ctrl, run: func() { s.Show(id) }})
 	}
 	return append(list,
+		&command{id: "page.next", menu: "View", title: "Next page", key: fyne.KeyTab, modifier: ctrl, run: func() { s.turn(1) }, divides: true},
+		&command{id: "page.back", menu: "View", title: "Page before", key: fyne.KeyTab, modifier: ctrl | fyne.KeyModifierShift, run: func() { s.turn(-1) }},
+		&command{id: "palette", menu: "View", title: "Command palette…", key: fyne.KeyP, modifier: ctrl | fyne.KeyModifierShift, run: s.togglePalette, divides: true},
 		&command{id: "theme.auto", menu: "View", title: "Theme of the desktop", run: auto, checked: isAuto, divides: true},
 		&command{id: "theme.dark", menu: "View", title: "Dark theme", run: dark, checked: isDark},
 		&command{id: "theme.light", menu: "View", title: "Light theme", run: lite, checked: isLite},
 		&command{id: "view.full", menu: "View", title: "Full screen (F11)", key: fyne.KeyF11, run: s.fullScreen, divides: true},
-		&command{id: "help.shortcuts", menu: "Help", title: "Shortcuts", run: s.showShortcuts},
+		&command{id: "help.shortcuts", menu: "Help", title: "Shortcuts", key: fyne.KeyF1, letter: '?', run: s.showShortcuts},
 		&command{id: "help.about", menu: "Help", title: "About Velo", run: s.showAbout},
 	)
 }
@@ -107,7 +112,11 @@ func (c *command) keys() string {
 	if c.key != "" {
 		parts = append(parts, string(c.key))
 	}
-	return strings.Join(parts, "+")
+	keys := strings.Join(parts, "+")
+	if c.letter != 0 {
+		keys += ", " + string(c.letter)
+	}
+	return keys
 }
 
 // buildMenu makes the menu from the commands, and the list of recent files.
@@ -141,8 +150,10 @@ func (s *Shell) buildMenu() {
 func (s *Shell) recentItem() *fyne.MenuItem {
 	item := fyne.NewMenuItem("Open recent", nil)
 	item.ChildMenu = fyne.NewMenu("Open recent")
-	for _, path := range s.Console.Recent() {
+	for _, r := range s.recent {
+		path := r.Path
 		one := fyne.NewMenuItem(filepath.Base(path)+"  ("+filepath.Dir(path)+")", func() { s.Open(path) })
+		one.Disabled = r.Missing
 		item.ChildMenu.Items = append(item.ChildMenu.Items, one)
 	}
 	item.Disabled = len(item.ChildMenu.Items) == 0
@@ -170,15 +181,50 @@ func (s *Shell) refreshCommands() {
 	}
 }
 
-// listenToKeys takes the keys that need no modifier; Fyne has no shortcuts for those.
-func (s *Shell) listenToKeys() { s.Window.Canvas().SetOnTypedKey(s.typed) }
+// listenToKeys takes the keys that need no modifier; Fyne has no shortcuts for those. They come here
+// while nothing has the focus, or what has it has no use for them.
+func (s *Shell) listenToKeys() {
+	s.Window.Canvas().SetOnTypedKey(s.typed)
+	s.Window.Canvas().SetOnTypedRune(s.typedRune)
+}
 
 func (s *Shell) typed(e *fyne.KeyEvent) {
+	if e.Name == fyne.KeyEscape && s.closeDialog() {
+		return
+	}
 	for _, c := range s.commands {
 		if c.key == e.Name && c.modifier == 0 {
 			s.Do(c.id)
 		}
 	}
+}
+
+func (s *Shell) typedRune(r rune) {
+	if len(s.dialogs) > 0 {
+		return
+	}
+	for _, c := range s.commands {
+		if c.letter == r {
+			s.Do(c.id)
+		}
+	}
+}
+
+// turn shows the page that is so many further down the navigation; its ends are joined.
+func (s *Shell) turn(by int) {
+	for i := range s.pages {
+		if s.pages[i].id == s.current {
+			s.Show(s.pages[(i+by+len(s.pages))%len(s.pages)].id)
+			return
+		}
+	}
+}
+
+func (s *Shell) findServers() {
+	if s.current == StartPage {
+		s.begins.Search()
+	}
+	s.Show(StartPage)
 }
 
 func (s *Shell) fullScreen() { s.Window.SetFullScreen(!s.Window.FullScreen()) }

@@ -55,7 +55,7 @@ func (s *Shell) opened(last console.What, failed []string) {
 	if len(failed) > 0 {
 		s.say(look.OnRed, strings.Join(failed, "\n"))
 	}
-	s.buildMenu()
+	s.reloadRecent()
 }
 
 // Dropped opens what was dropped anywhere on the window.

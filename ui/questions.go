@@ -2,6 +2,7 @@ package ui
 
 import (
 	"runtime"
+	"slices"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/dialog"
@@ -13,6 +14,7 @@ import (
 // modal is a dialog of Fyne's.
 type modal interface {
 	Show()
+	Hide()
 	SetOnClosed(func())
 }
 
@@ -22,8 +24,21 @@ func (s *Shell) show(d modal) {
 	dim := look.NewSurface(look.Dimmed)
 	dim.Resize(s.Window.Canvas().Size())
 	overlays.Add(dim)
-	d.SetOnClosed(func() { overlays.Remove(dim) })
+	s.dialogs = append(s.dialogs, d)
+	d.SetOnClosed(func() {
+		overlays.Remove(dim)
+		s.dialogs = slices.DeleteFunc(s.dialogs, func(o modal) bool { return o == d })
+	})
 	d.Show()
+}
+
+// closeDialog closes the topmost dialog without an answer, and tells whether there was one.
+func (s *Shell) closeDialog() bool {
+	n := len(s.dialogs)
+	if n > 0 {
+		s.dialogs[n-1].Hide()
+	}
+	return n > 0
 }
 
 // ask asks before something that cannot be taken back.
@@ -75,8 +90,12 @@ func (s *Shell) showShortcuts() {
 	t := table.New(look.Body, table.Column{Title: "Keys", Least: 120}, table.Column{Title: "What they do", Stretch: true, Least: 280})
 	t.SetRows(len(rows), func(r, c int) table.Cell { return table.Cell{Text: rows[r][c]} })
 	scroll := look.NewScroll(t)
-	d := dialog.NewCustom("Shortcuts", "Close", look.Sized(520, 440, scroll), s.Window)
+	scroll.OnScroll = t.SetView
+	t.OnShow, t.OnScroll = scroll.Reveal, scroll.Scrolled
+	height := fyne.Max(240, fyne.Min(t.MinSize().Height, s.Window.Canvas().Size().Height-200))
+	d := dialog.NewCustom("Shortcuts", "Close", look.Sized(520, height, scroll), s.Window)
 	s.show(d)
+	s.Window.Canvas().Focus(t) // the arrow keys move through it, Ctrl+C copies it
 }
 
 // Shortcuts are the keys and what they do, in the order of the menu.
@@ -92,7 +111,8 @@ func (s *Shell) Shortcuts() [][2]string {
 		[2]string{"Ctrl+A", "Select all rows of a table"},
 		[2]string{"Enter", "Open the selected row"},
 		[2]string{"F2, Delete", "Rename, delete the selected session"},
-		[2]string{"Tab, Space", "Go to the next control, press it"},
+		[2]string{"Tab, Space, Enter", "Go to the next control, press it"},
+		[2]string{"Escape", "Close a question without an answer"},
 	)
 }
 

@@ -103,6 +103,17 @@ func (s *Shell) readRecent() []startpage.Recent {
 	return out
 }
 
+// reloadRecent brings the menu's list of what was opened last up to date.
+func (s *Shell) reloadRecent() {
+	s.Thread.Work(func() func() {
+		list := s.readRecent()
+		return func() {
+			s.recent = list
+			s.buildMenu()
+		}
+	})
+}
+
 // startPage is the page that the window begins with: the last one, or, while there is nothing to go on
 // with, the one that finds servers.
 func (s *Shell) startPage() string {

@@ -23,6 +23,7 @@ type statusBar struct {
 	lastSpec     console.RunSpec
 	lastFinished string
 	title        string // of the window
+	trouble      string // with storing what is measured, as it was told
 }
 
 func (b *statusBar) build(s *Shell) {
@@ -52,6 +53,11 @@ func (b *statusBar) show(s console.RunState) {
 		b.job.Set("No run yet")
 	}
 	b.entitle(s)
+	if s.Trouble != b.trouble {
+		if b.trouble = s.Trouble; s.Trouble != "" {
+			b.shell.say(look.OnRed, s.Trouble)
+		}
+	}
 	mode := ""
 	if s.Active {
 		b.lastSpec, b.hasLast = s.Spec, true
@@ -66,6 +72,8 @@ func (b *statusBar) show(s console.RunState) {
 		b.shell.refreshCommands()
 		if !s.Active {
 			b.reload()
+			b.shell.ended("Velo: "+s.Title, map[string]string{console.FinishedDone: "The run is done.", console.FinishedStopped: "The run was stopped.",
+				console.FinishedFailed: "The run failed: " + s.Error}[s.Finished], s.Progress.Elapsed)
 			if s.SessionID != "" {
 				b.shell.report.Load(s.SessionID) // the report page then shows the run that has just ended
 			}

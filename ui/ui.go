@@ -85,8 +85,11 @@ type Shell struct {
 	centre     *fyne.Container // the pages
 	middle     *fyne.Container // the notice and the pages
 	notice     *look.Notice
-	standing   string // what the console had to say at the start, until it is dismissed
-	offered    int    // counts what can be undone, so that only the latest is forgotten
+	notices    notices
+	offers     commandPalette
+	dialogs    []modal            // that are open, the topmost last
+	recent     []startpage.Recent // what was opened last
+	unwatched  bool               // the window is not in front
 	bar        topBar
 	status     statusBar
 	commands   []*command
@@ -129,18 +132,7 @@ func New(p Params) *Shell {
 	fyne.CurrentApp().Settings().SetTheme(s.theme)
 	s.palette.set(look.Now())
 
-	s.notice = look.NewNotice(func() {
-		if s.middle != nil {
-			s.middle.Refresh()
-		}
-	})
-	s.notice.OnDismiss = func() {
-		if s.notice.Text() == s.standing {
-			s.standing = ""
-		} else if s.standing != "" { // it was covered by what has just been dismissed
-			s.say(look.OnAmber, s.standing)
-		}
-	}
+	s.buildNotices()
 	s.bar.build(s)
 	s.status.build(s)
 	s.buildPages()
@@ -171,6 +163,7 @@ func New(p Params) *Shell {
 	s.Window.Resize(s.size())
 
 	s.reloadEndpoints()
+	s.reloadRecent()
 	s.tellNotices()
 	s.Show(s.startPage())
 	return s
@@ -342,7 +335,9 @@ func (s *Shell) changed(what string) {
 	case console.ChangedEndpoints:
 		s.reloadEndpoints()
 	case console.ChangedOpen:
-		s.buildMenu()
+		s.reloadRecent()
+	case console.ChangedNotices:
+		s.tellNotices()
 	}
 	for i := range s.pages {
 		if f := s.pages[i].changed; f != nil {
@@ -413,42 +408,5 @@ func (s *Shell) keepSettings() {
 	s.Thread.Work(func() func() {
 		s.Console.SaveSettings(set)
 		return nil
-	})
-}
-
-// say shows a message above the page.
-func (s *Shell) say(t look.Tone, text string) { s.notice.Say(t, text) }
-
-// offer shows a message with a button that takes something back.
-func (s *Shell) offer(text, undo string, onUndo func()) (forget func()) {
-	s.offered++
-	n := s.offered
-	hide := func() {
-		if s.offered == n {
-			s.notice.Close()
-		}
-	}
-	s.notice.Say(look.OnAccent, text, look.Button(undo, func() {
-		hide()
-		onUndo()
-	}))
-	return hide
-}
-
-// tellNotices shows what the console has to say at the start.
-func (s *Shell) tellNotices() {
-	s.Thread.Work(func() func() {
-		st := s.Console.Status()
-		return func() {
-			s.status.keep(st)
-			if len(st.Notices) > 0 {
-				text := st.Notices[0]
-				for _, n := range st.Notices[1:] {
-					text += "\n" + n
-				}
-				s.standing = text
-				s.say(look.OnAmber, text)
-			}
-		}
 	})
 }

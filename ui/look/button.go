@@ -15,6 +15,23 @@ func (b *PushButton) MinSize() fyne.Size {
 	return b.Button.MinSize().AddWidthHeight(Gap, 0)
 }
 
+// TypedKey presses it with the space or the enter key.
+func (b *PushButton) TypedKey(e *fyne.KeyEvent) {
+	switch e.Name {
+	case fyne.KeySpace:
+		b.Button.TypedKey(e)
+	case fyne.KeyReturn, fyne.KeyEnter:
+		if !b.Disabled() {
+			b.Tapped(nil)
+		}
+	default:
+		PassKey(b, e)
+	}
+}
+
+// TypedRune is none of a button's business.
+func (b *PushButton) TypedRune(r rune) { PassRune(b, r) }
+
 // SetEnabled makes it one that can be pressed, or not.
 func (b *PushButton) SetEnabled(on bool) {
 	if on == !b.Disabled() {

@@ -41,9 +41,16 @@ func (e *Entry) TypedKey(k *fyne.KeyEvent) {
 	switch {
 	case k.Name == fyne.KeyEscape && e.OnEscape != nil:
 		e.OnEscape()
-	case k.Name == fyne.KeyF11 && e.OnKey != nil:
+	case functionKey(k.Name) && e.OnKey != nil:
 		e.OnKey(k)
+	case k.Name == fyne.KeyEscape, functionKey(k.Name):
+		PassKey(e, k)
 	default:
 		e.Entry.TypedKey(k)
 	}
+}
+
+// functionKey tells of a key that no text takes.
+func functionKey(n fyne.KeyName) bool {
+	return len(n) >= 2 && n[0] == 'F' && n[1] >= '1' && n[1] <= '9'
 }

@@ -242,14 +242,16 @@ func (i *Item) FocusGained() { i.focused = true; i.Refresh() }
 // FocusLost is Fyne's.
 func (i *Item) FocusLost() { i.focused = false; i.Refresh() }
 
-// TypedRune is Fyne's.
-func (i *Item) TypedRune(rune) {}
+// TypedRune is none of an item's business.
+func (i *Item) TypedRune(r rune) { PassRune(i, r) }
 
 // TypedKey chooses it with the space or the enter key.
 func (i *Item) TypedKey(e *fyne.KeyEvent) {
 	switch e.Name {
 	case fyne.KeySpace, fyne.KeyReturn, fyne.KeyEnter:
 		i.Tapped(nil)
+	default:
+		PassKey(i, e)
 	}
 }
 

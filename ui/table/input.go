@@ -96,8 +96,8 @@ func (t *Table) FocusGained() { t.focused = true; t.Refresh() }
 // FocusLost is Fyne's.
 func (t *Table) FocusLost() { t.focused = false; t.Refresh() }
 
-// TypedRune is Fyne's.
-func (t *Table) TypedRune(rune) {}
+// TypedRune is none of a table's business.
+func (t *Table) TypedRune(r rune) { look.PassRune(t, r) }
 
 // TypedKey moves the selection and opens a row.
 func (t *Table) TypedKey(e *fyne.KeyEvent) {
@@ -121,6 +121,9 @@ func (t *Table) TypedKey(e *fyne.KeyEvent) {
 	case fyne.KeyLeft:
 		t.shiftBy(-64)
 	case fyne.KeyEscape:
+		if t.cursor < 0 {
+			look.PassKey(t, e)
+		}
 		t.selectTo(-1, false)
 	case fyne.KeyReturn, fyne.KeyEnter, fyne.KeySpace:
 		if t.cursor >= 0 && t.OnOpen != nil {
@@ -129,6 +132,8 @@ func (t *Table) TypedKey(e *fyne.KeyEvent) {
 	default:
 		if t.OnKey != nil {
 			t.OnKey(e)
+		} else {
+			look.PassKey(t, e)
 		}
 	}
 }
