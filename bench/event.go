@@ -231,8 +231,9 @@ type StampKind string
 
 // The kinds of stamp.
 const (
-	KernelStamp StampKind = "kernel"
-	UserStamp   StampKind = "user"
+	KernelStamp  StampKind = "kernel"
+	UserStamp    StampKind = "user"
+	EmitterStamp StampKind = "emitter" // of the engine that told of it by telemetry; no client measured
 )
 
 // End closes a request.

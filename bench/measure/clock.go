@@ -58,8 +58,11 @@ func (o Options) window() time.Duration {
 // stampOf chooses the clock of a request's chunk times: the kernel's where every chunk has its
 // stamp and all of them can be true, else the read's return for all. A kernel stamp cannot be true
 // when it lies after the return of the read that it belongs to or before the request started: then
-// the clock was set, noticed or not.
+// the clock was set, noticed or not. Times that an engine told are its own clock's.
 func stampOf(x *bench.Exchange) bench.StampKind {
+	if x.End != nil && x.End.Stamp == bench.EmitterStamp {
+		return bench.EmitterStamp
+	}
 	if len(x.Chunks) == 0 {
 		if x.End != nil && x.End.Stamp == bench.KernelStamp && !x.End.ClockStep {
 			return bench.KernelStamp

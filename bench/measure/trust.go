@@ -69,6 +69,14 @@ func (c *computation) trust(measured []*Request, flows []*flow) {
 		t.concurrency(), t.lengths(), t.cacheHits(), t.buffered(), t.failures(), t.support(),
 		t.clockStep(), t.stampKind(), t.drawing(), t.invariants(),
 	}
+	if t.told() {
+		for i := range c.run.Trust {
+			if k := &c.run.Trust[i]; slices.Contains(ofClient, k.ID) {
+				*k = Check{ID: k.ID, Name: k.Name, Level: Unknown, Value: "no client measured", Bound: k.Bound,
+					Detail: "The times are the emitter's, taken from its telemetry: what a measuring client can do wrong was not there to be checked."}
+			}
+		}
+	}
 	c.run.Worst = Green
 	for i := range c.run.Trust {
 		k := &c.run.Trust[i]
@@ -77,6 +85,15 @@ func (c *computation) trust(measured []*Request, flows []*flow) {
 			k.Value = "not measured"
 		}
 	}
+}
+
+// ofClient are the lines about the program that measures, and about what it asked for.
+var ofClient = []string{"client_cpu", "stamp_delay", "multi_reads", "gc_pause", "schedule_delay", "reuse",
+	"concurrency", "lengths", "clock_step", "stamp_kind", "drawing"}
+
+// told tells whether requests of the session come from an engine's telemetry: no client measured them.
+func (t *panel) told() bool {
+	return slices.ContainsFunc(t.ofExchange, func(r *Request) bool { return r.Stamp == bench.EmitterStamp })
 }
 
 // panel is the trust panel on its way.

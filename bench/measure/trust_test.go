@@ -216,3 +216,31 @@ func TestWorst(t *testing.T) {
 		t.Errorf("an empty session is %s", r.Worst)
 	}
 }
+
+// TestTrustWithoutAClient: of times that an engine told, no line about a client may be green.
+func TestTrustWithoutAClient(t *testing.T) {
+	s := trusted()
+	for _, x := range s.Exchanges {
+		x.End.Stamp = bench.EmitterStamp
+	}
+	r := Compute(s, Options{})
+	unknown := 0
+	for _, k := range r.Trust {
+		switch k.ID {
+		case "cache_hits", "buffered", "failures", "support", "invariants":
+			if k.Level != Green {
+				t.Errorf("%s is %s: it is about the streams, not about a client", k.ID, k.Level)
+			}
+		default:
+			if unknown++; k.Level != Unknown || k.Value != "no client measured" {
+				t.Errorf("%s is %s (%s)", k.ID, k.Level, k.Value)
+			}
+		}
+	}
+	if unknown != 11 || r.Worst != Unknown {
+		t.Errorf("%d lines are unknown, the worst is %s", unknown, r.Worst)
+	}
+	if got := r.Requests[0].Stamp; got != bench.EmitterStamp {
+		t.Errorf("the stamp is %q", got)
+	}
+}

@@ -94,8 +94,12 @@ func (b *builder) duration() string {
 }
 
 func (b *builder) stampWords() string {
-	k, u := b.stamps[bench.KernelStamp], b.stamps[bench.UserStamp]
+	k, u, e := b.stamps[bench.KernelStamp], b.stamps[bench.UserStamp], b.stamps[bench.EmitterStamp]
 	switch {
+	case e > 0 && k+u == 0:
+		return "the emitter's clock, as its telemetry says (emitter), all requests"
+	case e > 0:
+		return fmt.Sprintf("the emitter's clock, as its telemetry says (emitter), in %s, of this machine in %s", plural(e, "request"), whole(k+u))
 	case k > 0 && u == 0:
 		return "kernel receive time, all requests"
 	case u > 0 && k == 0:

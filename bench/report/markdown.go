@@ -142,7 +142,7 @@ func (r *Report) definitionLine() string {
 			stamps[q.Stamp] = true
 		}
 	}
-	for _, k := range []bench.StampKind{bench.KernelStamp, bench.UserStamp} {
+	for _, k := range []bench.StampKind{bench.KernelStamp, bench.UserStamp, bench.EmitterStamp} {
 		if stamps[k] {
 			kinds = append(kinds, string(k))
 		}

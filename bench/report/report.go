@@ -72,7 +72,7 @@ type builder struct {
 	measured     []*measure.Request       // in order of number, warm-up left out
 	stepByNumber map[int]*bench.Step      // by Step.Number
 	byNumber     map[int]*measure.Request // by Request.Number
-	began        time.Duration            // first t0 of the session, warm-up included
+	began        time.Duration            // first t0 of the session, or chunk of a stream whose start was missed, warm-up included
 	ended        time.Duration            // last moment that anything is known of
 	zeroGaps     int
 	gaps         int
@@ -118,10 +118,12 @@ func (b *builder) exchanges() {
 	b.sources = map[measure.Source]int{}
 	first := true
 	for _, x := range b.s.Exchanges {
-		if first || x.Request.Start < b.began {
-			b.began, first = x.Request.Start, false
+		if start := x.Request.Start; start != bench.Unset { // that of a stream whose beginning was missed is not known
+			if first || start < b.began {
+				b.began, first = start, false
+			}
+			b.ended = max(b.ended, start)
 		}
-		b.ended = max(b.ended, x.Request.Start)
 		if x.End == nil {
 			b.unended++
 		} else {
@@ -132,6 +134,9 @@ func (b *builder) exchanges() {
 		q := &b.run.Requests[i]
 		b.byNumber[q.Number] = q
 		if n := len(q.Arrivals); n > 0 {
+			if at := q.Arrivals[0].At; first || at < b.began {
+				b.began, first = at, false
+			}
 			b.ended = max(b.ended, q.Arrivals[n-1].At)
 		}
 		if q.Warmup {
