@@ -10,11 +10,14 @@ import (
 type block struct {
 	lines    []line
 	previous Regime // of the line before the first, Prose at the beginning of a text
+	loose    bool   // that line was code without a fence
+	quote    quote  // the comment or text that is open
 	fence    fence
 	display  delimiter // of the display formula that is open
 	list     marker    // of the first line, if the block is a list
 	content  bool      // a line is not blank
 	blank    bool      // the last line is
+	ended    bool      // a fence that was never opened closed it
 	tally    tally
 }
 
@@ -25,6 +28,8 @@ type tally struct {
 	pairs    int // key: value
 	records  int // comma- or tab-separated
 	sections int // [section]
+	assigned int // name = value
+	aligned  int // columns
 	tags     int // <tag>
 }
 
@@ -43,14 +48,26 @@ func (b *block) begins(l *line) bool {
 		return l.kind != blankLine
 	case b.fence.length > 0:
 		return false
+	case b.ended:
+		return l.kind != blankLine
 	case l.kind == fenceLine && b.display == none:
-		return true
+		return !b.endsBy(l)
 	case l.kind == blankLine || !b.blank || b.display == environment:
 		return false
 	case b.list != noMarker && (l.marker == b.list || l.indent >= 2 && l.marker != noMarker || l.indent >= 3):
 		return false
 	}
 	return true
+}
+
+// endsBy tells whether a fence closes code that no fence opened: models forget to.
+func (b *block) endsBy(l *line) bool {
+	if !b.content || b.blank || l.fence.info != "" || b.fence.length > 0 || b.ended {
+		return false
+	}
+	c := *b
+	runs := c.sequence()
+	return runs[len(runs)-1].regime == Code
 }
 
 // take adds a line.
@@ -64,6 +81,9 @@ func (b *block) take(l line) {
 			l.kind = textLine
 		}
 		b.content = true
+	case l.kind == fenceLine && b.display == none && b.endsBy(&l):
+		b.ended = true
+		l.kind = delimiterLine
 	case l.kind == fenceLine && b.display == none:
 		b.fence = l.fence
 		l.kind = delimiterLine
@@ -78,6 +98,7 @@ func (b *block) take(l line) {
 		}
 		b.content = true
 		l.display = b.display != none || l.opens != none
+		b.takeQuote(&l)
 		switch {
 		case b.display != none && l.closes == b.display, b.display == dollars && l.opens == dollars && !l.both:
 			b.display = none
@@ -90,6 +111,23 @@ func (b *block) take(l line) {
 		b.tally.add(&l)
 	}
 	b.lines = append(b.lines, l)
+}
+
+// takeQuote follows comments and texts over several lines.
+func (b *block) takeQuote(l *line) {
+	switch {
+	case b.quote == unquoted && l.begins != unquoted && (l.begins != starred || l.ends != starred):
+		b.quote = l.begins
+		l.quoted = true
+	case b.quote != unquoted:
+		l.quoted = true
+		if l.ends == b.quote {
+			b.quote = unquoted
+		}
+	}
+	if l.quoted {
+		l.marker = noMarker
+	}
 }
 
 func (t *tally) add(l *line) {
@@ -109,16 +147,22 @@ func (t *tally) add(l *line) {
 	if l.tag {
 		t.tags++
 	}
+	if l.assigns > 0 && l.strong == 0 {
+		t.assigned++
+	}
+	if l.columns > 0 {
+		t.aligned++
+	}
 }
 
 // reset forgets the lines. If the block goes on after a cut, what it is stays.
 func (b *block) reset(goesOn bool) {
-	previous, lines := b.previous, b.lines[:0]
+	previous, loose, lines := b.previous, b.loose, b.lines[:0]
 	if goesOn {
 		b.lines = lines
 		return
 	}
-	*b = block{previous: previous, lines: lines}
+	*b = block{previous: previous, loose: loose, lines: lines}
 }
 
 // decide gives the regimes of the lines, whose text it is. It changes previous, and the fence's regime.
@@ -142,7 +186,7 @@ func (b *block) decide(text []byte) []run {
 	for i := range b.lines {
 		size += b.lines[i].size
 	}
-	b.previous = regime
+	b.previous, b.loose = regime, false
 	return []run{{size, regime}}
 }
 
@@ -161,7 +205,7 @@ func isJSON(text []byte) bool {
 
 // The price of a change of regime from one line to the next, within a block and from block to block.
 const (
-	changeWithin  = 6
+	changeWithin  = 5
 	changeBetween = 1
 )
 
@@ -205,7 +249,7 @@ func (b *block) sequence() []run {
 			at = r
 		}
 	}
-	b.previous = Regime(at)
+	b.previous, b.loose = Regime(at), Regime(at) == Code
 	runs := make([]run, 0, 4)
 	for i := len(b.lines) - 1; i >= 0; i-- {
 		if n := len(runs); n > 0 && runs[n-1].regime == Regime(at) {

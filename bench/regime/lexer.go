@@ -30,6 +30,10 @@ type lexemes struct {
 	lastWord bool // a word, a number or a string ends the line, before its punctuation
 	capital  bool // the line begins with a capital letter
 	punct    int  // bytes of punctuation
+	flags    int  // -x or --long, as commands have them
+	columns  int  // gaps of several spaces
+	implicit int  // 2x, a number times a letter
+	trailer  bool // a comment ends the line
 	length   int
 }
 
@@ -52,6 +56,8 @@ func (x *lexemes) lex(s []byte) {
 	x.last = s[len(s)-1]
 	x.capital = isUpper(s[0])
 	before, spaced := isNothing, false // what came last, and whether a space followed it
+	one := false                       // it was a single one
+	short := false                     // what came last is a word that could be a variable
 	pendingOp := false                 // an arithmetic operator or relation waits for its right operand
 	relation := false
 	operand := func() {
@@ -67,7 +73,11 @@ func (x *lexemes) lex(s []byte) {
 	for i := 0; i < len(s); {
 		c := s[i]
 		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		case c == ' ' || c == '\t':
+			one = !spaced && c == ' '
+			if spaced && (i < 2 || s[i-2] != '.') && (i+1 == len(s) || s[i+1] != ' ') {
+				x.columns++
+			}
 			spaced = true
 			i++
 			continue
@@ -75,7 +85,9 @@ func (x *lexemes) lex(s []byte) {
 			n, class := x.word(s, i)
 			if n == 0 { // a character of no word
 				r, size := utf8.DecodeRune(s[i:])
-				if isMathRune(r) {
+				if r == '·' && before == isOperand {
+					relation, pendingOp = false, true
+				} else if isMathRune(r) {
 					x.symbols++
 					relation = r == '≈' || r >= 0x2260 && r <= 0x2265
 					pendingOp = true
@@ -84,13 +96,19 @@ func (x *lexemes) lex(s []byte) {
 				before, spaced = isOther, false
 				continue
 			}
-			if class == isWord && before == isWord && spaced {
+			if class == isWord && before == isWord && spaced && one {
 				x.pairs++
 			}
-			if class == isOperand {
+			if class == isWord && n == 1 && followedByOperator(s[i+n:]) {
+				class = isOperand // a = 1
+				x.singles++
+				x.words--
+			}
+			short = n <= 3 && class == isWord
+			if class == isOperand || short {
 				operand()
 			}
-			pendingOp = pendingOp && class == isOperand
+			pendingOp = false
 			i += n
 			if i < len(s) && s[i] == '(' && s[i-1] != '_' {
 				if i+1 < len(s) && !(i+2 < len(s) && s[i+1] == 's' && s[i+2] == ')') && n > 1 {
@@ -106,8 +124,8 @@ func (x *lexemes) lex(s []byte) {
 			x.numbers++
 			operand()
 			before, spaced = isOperand, false
-			if i < len(s) && isLetter(s[i]) { // 2x, 10px, 60km
-				before = isOperand
+			if i < len(s) && isLetter(s[i]) && (i+1 == len(s) || !isLetter(s[i+1])) && s[i] != 'x' || i+1 < len(s) && s[i] == 'x' && !isDigit(s[i+1]) && !isLetter(s[i+1]) {
+				x.implicit++
 			}
 			continue
 		case c == '`':
@@ -156,6 +174,8 @@ func (x *lexemes) lex(s []byte) {
 			i += n
 			spaced = false
 			continue
+		case c == '$' && i+1 < len(s) && s[i+1] == '(':
+			x.calls++
 		case c == '$':
 			if n := formula(s[i:]); n > 0 {
 				x.dollars++
@@ -177,15 +197,32 @@ func (x *lexemes) lex(s []byte) {
 					continue
 				}
 			}
+			if c == '-' && spaced && i+2 < len(s) && (s[i+1] == '-' && isLetter(s[i+2]) || isLetter(s[i+1]) && before != isOperand) {
+				x.flags++
+			}
 			if c == '=' {
 				x.assigns++
 			}
 			if c == '=' || (c == '<' || c == '>') && spaced {
-				relation, pendingOp = true, before == isOperand
-			} else if (c == '+' || c == '-') && before == isOperand {
+				relation, pendingOp = true, before == isOperand || short && before == isWord
+			} else if (c == '+' || c == '-') && (before == isOperand || short && spaced && before == isWord) {
 				relation, pendingOp = false, true
 			}
 		case c == '*' || c == '/' || c == '^' || c == '%':
+			if c == '/' && (spaced || i == 0) && i+1 < len(s) && (s[i+1] == '/' || s[i+1] == '*') {
+				x.trailer = true
+				x.last = 0
+				if i > 0 {
+					x.last = bytes.TrimRight(s[:i], " \t")[len(bytes.TrimRight(s[:i], " \t"))-1]
+				}
+				return
+			}
+			if c == '*' && before == isOperand && spaced && i+2 < len(s) && s[i+1] == '*' && s[i+2] == ' ' {
+				x.strong++
+				i += 2
+				before, spaced = isOther, false
+				continue
+			}
 			if before == isOperand {
 				relation, pendingOp = false, true
 			}
@@ -224,6 +261,11 @@ func operator(a, b byte) bool {
 		return b == a
 	}
 	return false
+}
+
+// followedByOperator tells whether an operator comes next, after a space.
+func followedByOperator(s []byte) bool {
+	return len(s) > 2 && s[0] == ' ' && (s[1] == '=' || s[1] == '+' || s[1] == '*' || s[1] == '/' || s[1] == '-' && s[2] == ' ')
 }
 
 // formula gives the length of an inline formula $…$, 0 if there is none: no space inside the dollars, no

@@ -26,6 +26,16 @@ const (
 	environment           // \begin{align} … \end{align}
 )
 
+// quote is what holds several lines of a program that are no statements.
+type quote uint8
+
+const (
+	unquoted   quote = iota
+	starred          // /* … */
+	docstring        // """ … """
+	docstring1       // ''' … '''
+)
+
 // marker is what an item of a list begins with.
 type marker uint8
 
@@ -44,6 +54,7 @@ type line struct {
 
 	opens, closes delimiter // of display mathematics
 	both          bool      // opens and closes it
+	alone         bool      // and has nothing else on it
 	display       bool      // lies within, set by the block
 
 	marker  marker
@@ -58,7 +69,10 @@ type line struct {
 	style   bool  // selector { or property: value;
 	query   bool  // SQL
 	heading bool
-	comment bool // # …, a heading or a comment
+	comment bool  // # …, a heading or a comment
+	begins  quote // a comment or text over several lines begins
+	ends    quote
+	quoted  bool // lies within, set by the block
 	diff    bool // + or − in the first column
 
 	grammar int // how well it parses as a statement; see statement.go
@@ -101,6 +115,7 @@ func readLine(text []byte) line {
 	l.lex(rest)
 	l.readShape(s, rest)
 	l.grammar = statement(rest, &l.lexemes)
+	l.readQuotes(s)
 	if l.marker == bullet && s[0] != '*' && l.grammar == 0 {
 		l.diff = l.indent == 0 && statement(rest, &l.lexemes) > 0
 	}
@@ -149,6 +164,7 @@ func (l *line) readDisplay(s []byte) {
 	if i := bytes.IndexByte(s, '$'); i >= 0 {
 		if n := bytes.Count(s[i:], []byte("$$")); n >= 2 {
 			set(true, true, dollars)
+			l.alone = bytes.HasPrefix(s, []byte("$$")) && bytes.HasSuffix(s, []byte("$$"))
 		} else if n == 1 && (bytes.HasPrefix(s, []byte("$$")) || bytes.HasSuffix(s, []byte("$$"))) {
 			set(true, true, dollars)
 			l.both = false
@@ -158,6 +174,7 @@ func (l *line) readDisplay(s []byte) {
 		return
 	}
 	set(bytes.Contains(s, []byte(`\[`)), bytes.Contains(s, []byte(`\]`)), brackets)
+	l.alone = l.alone || bytes.HasPrefix(s, []byte(`\[`)) && bytes.HasSuffix(s, []byte(`\]`))
 	set(environmentIn(s, `\begin{`), environmentIn(s, `\end{`), environment)
 }
 
@@ -224,13 +241,28 @@ func (l *line) readShape(s, rest []byte) {
 		n++
 	}
 	l.comment = n > 0 && n < 7 && len(s) > n && s[n] == ' '
-	l.heading = l.comment && (n > 1 || s[n+1] >= 'A' && s[n+1] <= 'Z')
+	l.heading = l.comment && (n > 1 || !isLower(s[n+1]) && l.words <= 8 && l.last != '.')
 	l.member = memberOf(s)
 	l.tag = tagAt(s)
 	l.readPair(rest)
 	l.record = l.separators(s)
 	l.style = styleAt(s)
 	l.query = queryAt(s)
+}
+
+// readQuotes looks for the delimiters of comments and texts over several lines.
+func (l *line) readQuotes(s []byte) {
+	if bytes.HasPrefix(s, []byte("/*")) {
+		l.begins = starred
+	}
+	if bytes.Contains(s, []byte("*/")) {
+		l.ends = starred
+	}
+	for i, mark := range []string{`"""`, "'''"} {
+		if n := bytes.Count(s, []byte(mark)); n == 1 && (bytes.HasPrefix(s, []byte(mark)) || bytes.HasSuffix(s, []byte(mark))) {
+			l.begins, l.ends = docstring+quote(i), docstring+quote(i)
+		}
+	}
 }
 
 // sectionName tells whether it can name a section of an INI or TOML file.

@@ -8,7 +8,7 @@ func (l *line) score(b *block) (s [unit]int) {
 		return s
 	case l.display:
 		s[Mathematics] = 30
-		if l.both || l.opens != none && l.closes != none { // on one line, with words around it
+		if l.both && !l.alone || l.opens != none && l.closes != none && !l.alone { // on one line, with words around it
 			s[Mathematics] = 8 + 2*l.tex - l.pairs
 		}
 		s[Prose] = min(l.pairs, 8)
@@ -18,6 +18,20 @@ func (l *line) score(b *block) (s [unit]int) {
 	s[Code] = l.code()
 	s[Mathematics] = l.mathematics()
 	s[Structured] = l.structured(&b.tally)
+	if l.comment && !l.heading || l.comment && b.loose && l.grammar == 0 {
+		s[Prose] = min(s[Prose], 4)
+		s[Code] += 3
+	}
+	if l.marker != noMarker && b.tally.items >= 3 && !l.diff {
+		s[Structured] = max(s[Structured], s[Prose]+3)
+	}
+	if l.grammar >= certain && l.last != '.' {
+		s[Prose] = min(s[Prose], 3)
+	}
+	if l.quoted {
+		s[Prose] = min(s[Prose], 2)
+		s[Code] = max(s[Code], 8)
+	}
 	return s
 }
 
@@ -39,6 +53,12 @@ func (l *line) prose() int {
 	if l.heading {
 		p += 3
 	}
+	if l.indent >= 4 {
+		p -= 2
+	}
+	if l.last == ':' && l.lastWord && l.capital {
+		p += 2
+	}
 	if l.words > 0 && l.words <= 3 && l.punct == 0 && l.indent < 2 {
 		p++
 	}
@@ -57,6 +77,13 @@ func (l *line) code() int {
 		c++
 	}
 	if l.comment {
+		c += 3
+	}
+	if l.trailer {
+		c += 3
+	}
+	c += 2 * min(l.flags, 3)
+	if l.last == '|' && l.marker == noMarker && !l.row {
 		c += 3
 	}
 	if l.diff {
@@ -80,8 +107,12 @@ func (l *line) mathematics() int {
 		m += 3
 	}
 	equation := min(l.assigns, 2) > 0 && l.relation > 0
+	m += 2 * min(l.implicit, 2)
 	if equation && l.grammar < likely {
-		m += 3 + min(l.arith, 3) + min(l.singles, 2)
+		m += min(1+l.arith+l.implicit+l.singles, 8)
+		if l.words == 0 && l.numbers > 1 {
+			m += 3
+		}
 	} else if l.arith >= 2 && l.strong == 0 && l.grammar < likely {
 		m += 2 + min(l.singles, 2)
 	}
@@ -109,7 +140,7 @@ func (l *line) structured(t *tally) int {
 		p = 9
 	case l.query:
 		p = 8
-	case l.section && t.sections+t.pairs > 1 || l.section && l.assignedBelow(t):
+	case l.section && t.sections+t.pairs+t.assigned > 1:
 		p = 7
 	case l.tag:
 		p = 9
@@ -127,6 +158,8 @@ func (l *line) structured(t *tally) int {
 		p = 7
 	case t.sections > 0 && l.assigns == 1 && l.strong == 0:
 		p = 9
+	case l.columns > 0 && t.aligned >= 3 && l.grammar == 0 && (l.pairs > 0 || l.columns > 1):
+		p = 8
 	case t.tags >= 2 && l.indent >= 2 && l.grammar < certain:
 		p = 4
 	}
@@ -135,6 +168,3 @@ func (l *line) structured(t *tally) int {
 	}
 	return p
 }
-
-// assignedBelow tells whether a section is the first of a file that assigns.
-func (l *line) assignedBelow(t *tally) bool { return t.sections > 1 }

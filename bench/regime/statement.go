@@ -29,7 +29,7 @@ func statement(s []byte, x *lexemes) int {
 		return directive(s)
 	case '/':
 		if bytes.HasPrefix(s, []byte("//")) || bytes.HasPrefix(s, []byte("/*")) {
-			return likely
+			return certain
 		}
 	case '$', '>', '%':
 		return prompt(s)
@@ -170,6 +170,9 @@ func keyword(word string, rest, s []byte, x *lexemes) int {
 		if plain || len(rest) == 0 || ends(".") && x.stops > 0 || isUpper(rest[0]) {
 			break
 		}
+		if x.stops == 0 && x.words+x.idents >= 3 && !bytes.ContainsAny(rest, ",;:") || x.flags > 0 {
+			return certain
+		}
 		if contains(" -") || has("-") || contains("/") || x.idents > 0 || contains(" | ") || x.stops == 0 && x.words <= 4 {
 			return likely
 		}
@@ -216,6 +219,8 @@ func expression(word, s []byte, x *lexemes) int {
 		return likely
 	case called && (last == ')' || last == ']' || last == ',' || last == '(' || last == ':' || bytes.Contains(s, []byte(") #")) || bytes.Contains(s, []byte(") //"))) && x.pairs <= 2:
 		return likely + 1
+	case assigned && x.implicit > 0:
+		return notStatement
 	case assigned && (x.calls > 0 || x.strings > 0 || x.idents > 0 || last == '[' || last == '{' || last == '(' || last == ']'):
 		return likely + 1
 	case assigned && x.pairs == 0 && len(word) > 1:
@@ -240,7 +245,7 @@ func (x *lexemes) row2() int {
 func target(s []byte) bool {
 	s = bytes.TrimSpace(s)
 	s = bytes.TrimRight(s, "+-*/|&%:")
-	if len(s) == 0 || bytes.Count(s, []byte(" ")) > 2 || bytes.IndexAny(s, "\"'!?;\\^+*/") >= 0 {
+	if len(s) == 0 || bytes.Count(s, []byte(" ")) > 2 || bytes.IndexAny(s, "\"'!?;\\^+*/()") >= 0 {
 		return false
 	}
 	return true
