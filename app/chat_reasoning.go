@@ -48,6 +48,9 @@ func familyOf(e console.Endpoint, address, owner string) family {
 	if e.Engine {
 		return familyVelo
 	}
+	if f, ok := chosenFamily(e); ok {
+		return f
+	}
 	if u, err := url.Parse(address); err == nil {
 		host := u.Hostname()
 		for end, f := range hosts {
@@ -89,6 +92,9 @@ var budgets = map[string]int{"low": 2048, "medium": 8192, "high": 24_576}
 // reasoningOptions are the ways to ask a family for a level of reasoning, the surest first. One that a
 // server refuses is followed by the next; the end is to send nothing.
 func reasoningOptions(f family, level string) []option {
+	if f == familyNone {
+		return []option{{}}
+	}
 	if level == console.ReasoningOff {
 		switch f {
 		case familyOpenAI, familyGoogle:

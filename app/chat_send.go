@@ -172,6 +172,7 @@ func (t *theChats) ask(ctx context.Context, live *chatTurn, c store.Chat, branch
 // exchange sends the question, again without a parameter as often as the server refuses one.
 func (t *theChats) exchange(ctx context.Context, live *chatTurn, s *chatSession, branch []store.ChatTurn, p console.ChatParameters) error {
 	u := &branch[len(branch)-1]
+	p = t.console.withModel(s.target.endpoint, s.header.Endpoint.Model, p)
 	u.URL, u.Model, u.Endpoint = s.header.Endpoint.URL, s.header.Endpoint.Model, s.header.Endpoint.Name
 	if u.Fill > 0 {
 		if err := t.fill(ctx, s, u); err != nil {
@@ -330,6 +331,20 @@ func (t *theChats) fill(ctx context.Context, s *chatSession, u *store.ChatTurn) 
 			if counter, err = t.tokens.of(t.console.engine.Status().Config.Model); err != nil {
 				u.Remarks = append(u.Remarks, "The engine's tokenizer could not be read here, its server counts: "+err.Error())
 			}
+		} else {
+			e, err := t.console.endpoint(s.target.endpoint)
+			if err != nil {
+				return err
+			}
+			m, err := t.console.store.Model(e.ID, s.header.Endpoint.Model)
+			if err != nil {
+				return err
+			}
+			var notes []string
+			if counter, notes, err = t.console.tokenizerOf(ctx, s.client, e, m, s.header.Endpoint.OwnedBy); err != nil {
+				return err
+			}
+			u.Remarks = append(u.Remarks, notes...)
 		}
 		ruler, err := runner.NewRuler(ctx, s.client, s.header.Endpoint.Model, counter)
 		if err != nil {

@@ -91,8 +91,8 @@ func (t *theChats) session(ctx context.Context, chat store.Chat) (*chatSession, 
 }
 
 func (c *theConsole) openChatSession(ctx context.Context, e console.Endpoint, target chatTarget, chat store.Chat) (*chatSession, error) {
-	clock := bench.StartClock()
-	cl, err := client.New(client.Options{BaseURL: target.url, Key: target.key, Timeout: defaultTimeout, Clock: clock, Connections: 1, ThinkTags: target.think})
+	clock, timeout := bench.StartClock(), c.timeouts()
+	cl, err := client.New(client.Options{BaseURL: target.url, Key: target.key, Timeout: timeout, Clock: clock, Connections: 1, ThinkTags: target.think})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (c *theConsole) openChatSession(ctx context.Context, e console.Endpoint, ta
 		header: bench.Header{
 			Schema: bench.SchemaVersion, ID: bench.NewID(clock.Anchor()), Anchor: clock.Anchor(), Title: "Chat: " + chat.Title, Suite: suite,
 			Endpoint:    bench.Endpoint{Name: e.Name, URL: cl.BaseURL(), Model: model, OwnedBy: owner, BuiltIn: e.BuiltIn},
-			Plan:        bench.Plan{Workers: 1, Repeat: 1, Prefix: bench.PrefixShared, Failure: bench.FailureContinue, Protocol: "http/1.1", Channel: channel, Timeouts: defaultTimeout},
+			Plan:        bench.Plan{Workers: 1, Repeat: 1, Prefix: bench.PrefixShared, Failure: bench.FailureContinue, Protocol: "http/1.1", Channel: channel, Timeouts: timeout},
 			Environment: environment(), Drawing: bench.DrawingLive,
 		},
 	}, nil

@@ -34,9 +34,11 @@ type theConsole struct {
 	watchers map[int]func(string)
 	nextID   int
 
-	run    running
-	engine *theEngine
-	chats  *theChats
+	run        running
+	engine     *theEngine
+	tokenizers tokenizers
+	keeping    sync.Mutex // settings are written in the order in which they changed
+	chats      *theChats
 }
 
 var _ console.Console = (*theConsole)(nil)
@@ -44,8 +46,9 @@ var _ console.Console = (*theConsole)(nil)
 // settings is what the store keeps for the window.
 type settings struct {
 	console.Settings
-	Selected string   // endpoint
-	Keyed    []string // endpoints that have a key: asking the keyring may ask the user
+	Limits   *console.Limits // of time; nil = the program's
+	Selected string          // endpoint
+	Keyed    []string        // endpoints that have a key: asking the keyring may ask the user
 }
 
 // Where the settings are in the store.
@@ -149,7 +152,8 @@ func (c *theConsole) Endpoints() []console.Endpoint {
 	}
 	var out []console.Endpoint
 	for _, e := range kept {
-		out = append(out, console.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, HasKey: c.keyed(e.ID), ThinkTags: e.ThinkTags})
+		out = append(out, console.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, HasKey: c.keyed(e.ID), ThinkTags: e.ThinkTags,
+			Preset: e.Preset, Reasoning: e.Reasoning})
 	}
 	if e, ok := c.engine.endpoint(); ok {
 		out = append(out, e)
@@ -198,6 +202,9 @@ func (c *theConsole) SaveEndpoint(e console.Endpoint, key *string) (console.Endp
 	if e.Engine || e.ID == console.EngineID {
 		return e, errors.New("cannot change the engine as an endpoint: its settings are on the Engine page")
 	}
+	if !knownPreset(e.Preset) || !knownWay(e.Reasoning) {
+		return e, fmt.Errorf("cannot keep the endpoint: the kind of server %q or the way of reasoning %q is not known", e.Preset, e.Reasoning)
+	}
 	probe, err := client.New(client.Options{BaseURL: e.URL, Clock: bench.StartClock(), Connections: 1})
 	if err != nil {
 		return e, err
@@ -207,7 +214,7 @@ func (c *theConsole) SaveEndpoint(e console.Endpoint, key *string) (console.Endp
 	if strings.TrimSpace(e.Name) == "" {
 		e.Name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(e.URL, "http://"), "https://"), "/v1")
 	}
-	kept, err := c.store.PutEndpoint(store.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, ThinkTags: e.ThinkTags})
+	kept, err := c.store.PutEndpoint(store.Endpoint{ID: e.ID, Name: e.Name, URL: e.URL, Model: e.Model, ThinkTags: e.ThinkTags, Preset: e.Preset, Reasoning: e.Reasoning})
 	if err != nil {
 		return e, err
 	}
@@ -240,6 +247,9 @@ func (c *theConsole) DeleteEndpoint(id string) error {
 		}
 	}
 	if err := c.store.DeleteEndpoint(id); err != nil {
+		return err
+	}
+	if err := c.store.DeleteModels(id); err != nil {
 		return err
 	}
 	c.changed(console.ChangedEndpoints)
@@ -300,7 +310,20 @@ func (c *theConsole) Models(ctx context.Context, endpointID string) ([]string, e
 	for _, m := range models {
 		ids = append(ids, m.ID)
 	}
-	return ids, err
+	// Those that the user named come behind, and have to do where the server lists none.
+	named, keptErr := c.store.Models(endpointID)
+	if keptErr != nil {
+		c.notice(keptErr.Error())
+	}
+	for _, m := range named {
+		if m.ByHand && !slices.Contains(ids, m.Name) {
+			ids = append(ids, m.Name)
+		}
+	}
+	if len(ids) > 0 {
+		return ids, nil
+	}
+	return nil, err
 }
 
 func listModels(ctx context.Context, url, key string) ([]client.Model, error) {
@@ -474,7 +497,7 @@ func (c *theConsole) Sessions() ([]console.Session, error) {
 	out := make([]console.Session, len(list))
 	for i, s := range list {
 		out[i] = console.Session{
-			ID: s.ID, Title: s.Title, Model: s.Model, Endpoint: s.Endpoint, Suite: s.Suite, BuiltIn: s.BuiltIn,
+			ID: s.ID, Title: s.Title, Model: s.Model, Endpoint: s.Endpoint, Suite: s.Suite, Category: s.Category, BuiltIn: s.BuiltIn,
 			Began: s.Began, Duration: s.Duration, State: s.State, Requests: s.Requests, Failed: s.Failed,
 			Tokens: s.Tokens, Workers: s.Workers, TTFT: measure.Missing, Rate: measure.Missing, Source: measure.Source(s.Source),
 		}
@@ -589,13 +612,20 @@ func (c *theConsole) SaveSettings(s console.Settings) {
 }
 
 func (c *theConsole) keepSettings() {
+	if err := c.putSettings(); err != nil {
+		c.notice("The settings could not be kept: " + err.Error())
+	}
+}
+
+// putSettings writes the settings as they are. The latest of several calls writes last.
+func (c *theConsole) putSettings() error {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
 	c.mu.Lock()
 	kept := c.settings
 	kept.Keyed = slices.Clone(kept.Keyed)
 	c.mu.Unlock()
-	if err := c.store.PutSettings(settingsName, settingsSchema, kept); err != nil {
-		c.notice("The settings could not be kept: " + err.Error())
-	}
+	return c.store.PutSettings(settingsName, settingsSchema, kept)
 }
 
 // Close implements console.Console.

@@ -74,7 +74,8 @@ func (c *theConsole) Start(spec console.RunSpec) error {
 	r.state = console.RunState{Active: true, Title: s.Title, Endpoint: e.Name, Model: model, BuiltIn: e.BuiltIn, Drawing: drawing, Spec: spec}
 	m := &measurement{
 		model: model, suite: s, workers: spec.Workers, repeat: spec.Repeat, seed: spec.Seed, prefix: spec.Prefix,
-		failure: spec.Failure, warmup: -1, timeout: defaultTimeout, drawing: drawing,
+		failure: spec.Failure, warmup: -1, timeout: c.timeouts(), drawing: drawing,
+		set: c.forRun, refuted: c.refute,
 	}
 	go c.measure(ctx, m, r.clock, r.rec)
 	go c.changed(console.ChangedRun)

@@ -33,6 +33,10 @@ type measurement struct {
 	slo        []bench.SLO
 	drawing    string
 	tokens     bench.TokenCounter // the model's own tokenizer; nil = the server counts
+	// set is what is set for the model that is measured; nil = nothing. refuted is told when the run shows
+	// that the tokenizer is not the model's.
+	set     func(ctx context.Context, c *client.Client, e console.Endpoint, model, owner string) (modelRun, error)
+	refuted func(endpointID, model, why string)
 }
 
 // defaultTimeout are the limits of a request where nothing else is asked. There is none on the
@@ -144,14 +148,24 @@ func (m *measurement) run(ctx context.Context, clock bench.Clock, rec *recording
 		Plan:        bench.Plan{Protocol: protocol, Channel: channel, Timeouts: m.timeout, SLO: m.slo},
 		Environment: environment(), Drawing: m.drawing,
 	}
+	set := modelRun{tokens: m.tokens}
+	if m.set != nil {
+		if set, err = m.set(ctx, c, m.endpoint, model, owner); err != nil {
+			return runner.Outcome{}, err
+		}
+	}
 	// A collection takes a core for milliseconds, just when tokens wait to be read: while it is
 	// measured the program takes more memory instead.
 	defer debug.SetGCPercent(debug.SetGCPercent(quietGC))
 	out, err := runner.Run(ctx, runner.Options{
 		Client: c, Suite: m.suite, Model: model, Clock: clock, Header: header,
 		Workers: m.workers, Repeat: m.repeat, Seed: m.seed, Prefix: m.prefix, Failure: m.failure,
-		Warmup: m.warmup, ContinuousUsage: m.continuous, Sink: rec, Tokens: m.tokens, OnProgress: onProgress,
+		Warmup: m.warmup, ContinuousUsage: m.continuous, Sink: rec, Tokens: set.tokens, OnProgress: onProgress,
+		Parameters: set.parameters, Level: set.level, Ways: set.ways, Notes: set.notes,
 	})
+	if out.Tokenizer != "" && m.refuted != nil {
+		m.refuted(m.endpoint.ID, model, out.Tokenizer)
+	}
 	if closeErr := rec.close(); closeErr != nil && err == nil {
 		err = fmt.Errorf("cannot keep the session: %w", closeErr)
 	}

@@ -43,6 +43,7 @@ type fake struct {
 	closed   int
 	unlisted error // of Models
 	engine   fakeEngine
+	prefs    *fakeSettings // what the user sets; nil until it is asked for
 	chats    fakeChats
 	servers  []console.Server // that are found on this machine
 	searches int

@@ -71,6 +71,8 @@ type Options struct {
 	// Ways are the ways to ask this server for a level of reasoning, the surest first: one that it
 	// refuses is followed by the next. nil: as plain vLLM takes it.
 	Ways func(level string) []Way
+	// Notes are sentences for the reader of the session, which it begins with.
+	Notes []string
 	// OnProgress is called by one goroutine at a time, at most ten times a second, and once at the end.
 	OnProgress func(Progress)
 }
@@ -175,7 +177,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	}
 	r := newRun(o, pictures)
 	r.events.Append(&r.o.Header)
-	for _, n := range notes {
+	for _, n := range append(notes, o.Notes...) {
 		r.note("%s", n)
 	}
 	stopSampling := r.watchSelf()

@@ -21,6 +21,8 @@ type Endpoint struct {
 	BuiltIn   bool   // the scripted endpoint of this program: not a real model
 	HasKey    bool
 	ThinkTags bool   // inline <think>…</think> is split off the answer
+	Preset    string // what kind of server the user says it is: ID of a Preset; empty = nothing
+	Reasoning string // how reasoning is switched there: ID of ReasoningWays; empty = as the preset has it, else as the server says of itself
 	Engine    bool   // this program's own engine
 	Down      string // why it cannot be measured now: a sentence; empty = it can, as far as is known
 }
@@ -55,6 +57,7 @@ type Session struct {
 	Model    string
 	Endpoint string
 	Suite    string
+	Category string // empty = none
 	BuiltIn  bool
 	Began    time.Time
 	Duration time.Duration
@@ -113,16 +116,6 @@ type Status struct {
 	Notices    []string // recovery of a damaged store, no keyring …: sentences, each once, in the order they came; shown until dismissed
 }
 
-// Settings is what the window keeps from one start to the next.
-type Settings struct {
-	Theme     string  // "auto", "dark" or "light"
-	Width     float32 // of the window, in units
-	Height    float32
-	Page      string // id of the last page
-	ExportDir string // where the last export went; empty = the documents folder
-	LastSpec  RunSpec
-}
-
 // The events of Changes.
 const (
 	ChangedRun       = "run"       // a run began or ended; not sent for every token
@@ -179,6 +172,8 @@ type Console interface {
 	Engine() Engine
 	// Chats is the part that converses.
 	Chats() Chats
+	// Preferences is what the user sets.
+	Preferences() Preferences
 
 	// Open takes any file that Velo knows: a suite is added, a session is imported, a model (a folder
 	// with config.json, or a .gguf file) is what the engine takes next.
