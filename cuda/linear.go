@@ -44,7 +44,7 @@ type Kernels struct {
 	small  [len(formats)][2]*Kernel           // of up to 8, of up to 16, with a small matrix
 	wide   [len(formats)][2]*Kernel           // the same with a larger one
 	pack   [len(formats)]*Kernel
-	split  [len(formats)]*Kernel
+	split  [len(formats)][3]*Kernel // of values, of values to be normalised, of gated ones
 	read   *Kernel
 	fill   *Kernel
 	elementKernels
@@ -95,7 +95,9 @@ func (d *Device) Kernels() (*Kernels, error) {
 	for f := range formats {
 		format := Format(f).String()
 		find(&k.pack[f], "pack", "pack_"+format)
-		find(&k.split[f], "pack", "split_"+format)
+		for i, source := range []string{"", "norm_", "silu_"} {
+			find(&k.split[f][i], "pack", "split_"+source+format)
+		}
 		find(&k.embed[f], "elements", "embed_"+format)
 		for i, s := range shapes {
 			find(&k.narrow[f][i], "linear", fmt.Sprintf("linear_%s_r%d_s%d", format, s.tiles, s.stages))
@@ -278,6 +280,9 @@ type Operand struct {
 // Operand makes room for activations of cols columns for matrices of format.
 func (k *Kernels) Operand(pool *Pool, format Format, cols int) (*Operand, error) {
 	f := &formats[format]
+	if cols < 1 || cols > operandMost-f.cols {
+		return nil, fmt.Errorf("cannot multiply rows of %d values: 1 to %d are possible", cols, operandMost-f.cols)
+	}
 	o := &Operand{format: format, cols: cols, units: (cols + f.cols - 1) / f.cols}
 	var err error
 	if o.values, err = pool.Take("activations", int64(2*MaxRows*o.units*f.cols*2)); err != nil {
@@ -299,12 +304,30 @@ func tiles(n int) int {
 	}
 }
 
+// operandMost is the most columns of an operand: what 1,024 threads hold in
+// registers.
+const operandMost = 24 << 10
+
 // Split sets o to n rows of float32 activations, pitch values apart.
 func (k *Kernels) Split(o *Operand, x Memory, n, pitch int) error {
+	return k.splitFrom(0, o, View{Memory: x, Pitch: pitch}, View{}, 0, n)
+}
+
+// SplitNorm sets o to n rows of x / √(mean(x²)+eps) ⊙ w, w float32 [columns].
+func (k *Kernels) SplitNorm(o *Operand, x View, w Memory, eps float32, n int) error {
+	return k.splitFrom(1, o, x, View{Memory: w}, eps, n)
+}
+
+// SplitSiLU sets o to n rows of silu(gate) ⊙ x.
+func (k *Kernels) SplitSiLU(o *Operand, gate, x View, n int) error {
+	return k.splitFrom(2, o, x, gate, 0, n)
+}
+
+func (k *Kernels) splitFrom(source int, o *Operand, x, other View, eps float32, n int) error {
 	o.n = n
-	a := k.device.args.Reset().Pointer(x.at).Pointer(o.values.at).Pointer(o.scales.at).
-		Int(o.cols).Int(pitch).Int(o.units).Int(tiles(n))
-	return k.split[o.format].Launch(Grid{X: n, Block: min(1024, (o.cols+31)/32*32)}, a)
+	a := k.device.args.Reset().Pointer(x.first()).Int(x.Pitch).Pointer(other.first()).Int(other.Pitch).Float(eps).
+		Pointer(o.values.at).Pointer(o.scales.at).Int(o.cols).Int(o.units).Int(tiles(n))
+	return k.split[o.format][source].Launch(Grid{X: n, Block: 1024}, a)
 }
 
 // Product is y = x·mᵀ + bias for the rows of x.

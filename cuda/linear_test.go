@@ -327,3 +327,57 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 		}
 	}
 }
+
+// TestSplits holds products of rows that are normalised or gated on their way in
+// against those of rows that were before.
+func TestSplits(t *testing.T) {
+	rt := newRowsTest(t)
+	scratch := take(t, rt.p, 1<<20)
+	for f := range formats {
+		for _, cols := range []int{176, 5120} {
+			const n, pad = 5, 11
+			part, _ := randomPart(rt.r, Format(f), 64, cols)
+			m, err := rt.k.Matrix(rt.p, scratch, Format(f), cols, part)
+			rt.check(err)
+			o, err := rt.k.Operand(rt.p, Format(f), cols)
+			rt.check(err)
+			x, xs := rt.values(n * (cols + pad))
+			_, gates := rt.values(n * (cols + pad))
+			_, ws := rt.values(cols)
+			view := func(m Memory) View { return View{m, cols + pad, 3, 1, cols, cols} }
+			plain := View{take(t, rt.p, int64(4*n*cols)), cols, 0, 1, cols, cols}
+			product := func() []float32 {
+				out := newOutput(t, rt.p, n*64)
+				out.poison(t)
+				rt.check(rt.k.Linear(&Product{Y: out.all, Pitch: 64, X: o, M: m}))
+				return out.read(t, out.n)
+			}
+			for name, run := range map[string]func() ([]float32, []float32){
+				"norm": func() ([]float32, []float32) {
+					rt.check(rt.k.Norm(plain, view(xs), ws, 1e-6, n))
+					rt.check(rt.k.Split(o, plain.Memory, n, cols))
+					want := product()
+					rt.check(rt.k.SplitNorm(o, view(xs), ws, 1e-6, n))
+					return product(), want
+				},
+				"silu": func() ([]float32, []float32) {
+					rt.check(rt.k.SiLU(plain, view(gates), view(xs), n))
+					rt.check(rt.k.Split(o, plain.Memory, n, cols))
+					want := product()
+					rt.check(rt.k.SplitSiLU(o, view(gates), view(xs), n))
+					return product(), want
+				},
+			} {
+				got, once := run()
+				want := make([]float64, len(once))
+				for i, v := range once {
+					want[i] = float64(v)
+				}
+				near(t, fmt.Sprintf("%s before a product in %v of %d columns (%d values)", name, Format(f), cols, len(x)), got, want, 1e-5)
+			}
+		}
+	}
+	if _, err := rt.k.Operand(rt.p, BF16, operandMost+1); err == nil {
+		t.Error("an operand that does not fit was made")
+	}
+}

@@ -6,22 +6,6 @@
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
 #include "formats.cuh"
 
-// The sum of v over a block, in every thread: a tree over lanes, then warps.
-DEVICE float block_sum(float v) {
-	__shared__ float sums[32];
-	for (int i = 16; i; i /= 2)
-		v += __shfl_xor_sync(~0u, v, i);
-	if (blockDim.x <= 32)
-		return v;
-	if (threadIdx.x % 32 == 0)
-		sums[threadIdx.x / 32] = v;
-	__syncthreads();
-	v = threadIdx.x % 32 < blockDim.x / 32 ? sums[threadIdx.x % 32] : 0;
-	for (int i = 16; i; i /= 2)
-		v += __shfl_xor_sync(~0u, v, i);
-	return v;
-}
-
 // to = x / √(mean(x²)+eps) ⊙ w for head blockIdx.x of row blockIdx.y; to may be x.
 extern "C" __global__ void __launch_bounds__(1024)
     rms_norm(float *to, int to_pitch, int to_stride, const float *x, int x_pitch, int x_stride, const float *w, int dim, float eps) {
@@ -58,8 +42,6 @@ extern "C" __global__ void rope(float *x, int pitch, int stride, const float *co
 		x[i + pairs] = b * c + a * s;
 	}
 }
-
-DEVICE float sigmoid_of(float x) { return 1 / (1 + expf(-x)); }
 
 // Operations on single values: blockIdx.x is head · parts + part of 1,024 values.
 #define EACH(name, expression)                                                                                  \

@@ -92,3 +92,21 @@ DEVICE void begin() {
 	let_next_launch_begin();
 	wait_for_launch_ahead();
 }
+
+// The sum of v over a block, in every thread: a tree over lanes, then warps.
+DEVICE float block_sum(float v) {
+	__shared__ float sums[32];
+	for (int i = 16; i; i /= 2)
+		v += __shfl_xor_sync(~0u, v, i);
+	if (blockDim.x <= 32)
+		return v;
+	if (threadIdx.x % 32 == 0)
+		sums[threadIdx.x / 32] = v;
+	__syncthreads();
+	v = threadIdx.x % 32 < blockDim.x / 32 ? sums[threadIdx.x % 32] : 0;
+	for (int i = 16; i; i /= 2)
+		v += __shfl_xor_sync(~0u, v, i);
+	return v;
+}
+
+DEVICE float sigmoid_of(float x) { return 1 / (1 + expf(-x)); }

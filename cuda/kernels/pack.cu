@@ -81,47 +81,86 @@ extern "C" __global__ void pack_nvfp4(const u8 *w, const u8 *scale, u8 *to, int 
 	((u32 *)out)[256 + lane] = scales;
 }
 
-// Activations: row blockIdx.x of x, float32 [n, pitch], becomes high and low
-// numbers of 16 bits in fragments (formats.cuh), 0 from cols on. As halves the
-// row is first divided by a power of two that brings its largest number to 2¹³
-// and more; scale tells which.
-template <class F, bool HALF>
-DEVICE void split(const float *x, u16 *to, float *scale, int cols, int pitch, int units, int tiles) {
+// Activations: row blockIdx.x, float32 [n, pitch], becomes high and low numbers of
+// 16 bits in fragments (formats.cuh), 0 from cols on. As halves the row is first
+// divided by a power of two that brings its largest number to 2¹³ and more; scale
+// tells which. The row is x, or x / √(mean(x²)+eps) ⊙ w, or silu(gate) ⊙ x. A block
+// of 1,024 threads holds it in registers, so that all of it is asked for at once.
+const int MOST = 24; // values a thread
+
+enum Source { PLAIN, NORM, SILU };
+
+template <class F, bool HALF, Source SOURCE>
+DEVICE void split(const float *x, int pitch, const float *other, int other_pitch, float eps, u16 *to, float *scale,
+                  int cols, int units, int tiles) {
 	begin();
-	const float *from = x + (size_t)blockIdx.x * pitch;
-	float factor = 1;
+	x += (size_t)blockIdx.x * pitch;
+	if (SOURCE == SILU)
+		other += (size_t)blockIdx.x * other_pitch;
+	float v[MOST], o[MOST];
+#pragma unroll
+	for (int j = 0; j < MOST; j++) {
+		int i = threadIdx.x + j * 1024;
+		v[j] = i < cols ? x[i] : 0;
+		o[j] = SOURCE != PLAIN && i < cols ? other[i] : 0;
+	}
+	if (SOURCE == NORM) {
+		float sum = 0;
+#pragma unroll
+		for (int j = 0; j < MOST; j++)
+			sum += v[j] * v[j];
+		float factor = 1 / sqrtf(block_sum(sum) / cols + eps);
+#pragma unroll
+		for (int j = 0; j < MOST; j++)
+			v[j] = v[j] * factor * o[j];
+	}
+	if (SOURCE == SILU)
+#pragma unroll
+		for (int j = 0; j < MOST; j++)
+			v[j] = o[j] * sigmoid_of(o[j]) * v[j];
 	if (HALF) {
 		__shared__ u32 largest[32];
 		u32 top = 0;
-		for (int i = threadIdx.x; i < cols; i += blockDim.x)
-			top = max(top, __float_as_uint(from[i]) & 0x7fffffffu);
+#pragma unroll
+		for (int j = 0; j < MOST; j++)
+			top = max(top, __float_as_uint(v[j]) & 0x7fffffffu);
 		top = __reduce_max_sync(~0u, top);
 		if (threadIdx.x % 32 == 0)
 			largest[threadIdx.x / 32] = top;
 		__syncthreads();
-		top = threadIdx.x % 32 < blockDim.x / 32 ? largest[threadIdx.x % 32] : 0;
-		top = __reduce_max_sync(~0u, top);
+		top = __reduce_max_sync(~0u, largest[threadIdx.x % 32]);
 		// 2^e ≤ largest < 2^(e+1): divide by 2^(e−13). Of numbers under 2⁻¹⁰⁰ there
 		// is nothing to be saved.
 		int e = max((int)(top >> 23) - 127, -100) - 13;
-		factor = __uint_as_float((u32)(127 - e) << 23);
+		float factor = __uint_as_float((u32)(127 - e) << 23);
+#pragma unroll
+		for (int j = 0; j < MOST; j++)
+			v[j] *= factor;
 		if (threadIdx.x == 0)
 			scale[blockIdx.x] = __uint_as_float((u32)(127 + e) << 23);
 	}
-	for (int i = threadIdx.x; i < units * F::K; i += blockDim.x) {
-		float v = i < cols ? from[i] * factor : 0;
-		u16 h = HALF ? half_bits(v) : bfloat_bits(v);
-		to[fragment<F>(tiles, units, blockIdx.x, false, i)] = h;
-		v -= HALF ? half_value(h) : bfloat_value(h);
-		to[fragment<F>(tiles, units, blockIdx.x, true, i)] = HALF ? half_bits(v) : bfloat_bits(v);
+#pragma unroll
+	for (int j = 0; j < MOST; j++) {
+		int i = threadIdx.x + j * 1024;
+		if (i < units * F::K) {
+			u16 h = HALF ? half_bits(v[j]) : bfloat_bits(v[j]);
+			to[fragment<F>(tiles, units, blockIdx.x, false, i)] = h;
+			float rest = v[j] - (HALF ? half_value(h) : bfloat_value(h));
+			to[fragment<F>(tiles, units, blockIdx.x, true, i)] = HALF ? half_bits(rest) : bfloat_bits(rest);
+		}
 	}
 }
 
-#define SPLIT(name, F, HALF)                                                                             \
-	extern "C" __global__ void __launch_bounds__(1024)                                               \
-	    name(const float *x, u16 *to, float *scale, int cols, int pitch, int units, int tiles) {     \
-		split<F, HALF>(x, to, scale, cols, pitch, units, tiles);                                 \
+#define SPLIT(name, F, HALF, SOURCE)                                                                             \
+	extern "C" __global__ void __launch_bounds__(1024)                                                       \
+	    name(const float *x, int pitch, const float *other, int other_pitch, float eps, u16 *to,             \
+	         float *scale, int cols, int units, int tiles) {                                                 \
+		split<F, HALF, SOURCE>(x, pitch, other, other_pitch, eps, to, scale, cols, units, tiles);        \
 	}
-SPLIT(split_bf16, BF16, false)
-SPLIT(split_fp8, FP8, true)
-SPLIT(split_nvfp4, NVFP4, true)
+#define SPLITS(name, F, HALF)                           \
+	SPLIT(split_##name, F, HALF, PLAIN)             \
+	SPLIT(split_norm_##name, F, HALF, NORM)         \
+	SPLIT(split_silu_##name, F, HALF, SILU)
+SPLITS(bf16, BF16, false)
+SPLITS(fp8, FP8, true)
+SPLITS(nvfp4, NVFP4, true)
