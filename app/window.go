@@ -42,7 +42,14 @@ func openWindow(cmd *cobra.Command, files []string, window Window) error {
 	if err != nil {
 		return exit{exitFailed, err.Error()}
 	}
+	watch, last, watchErr := watchCrashes(dir)
 	c := newConsole(st, dir)
+	if watchErr != nil {
+		c.notice("A crash would leave no report: " + watchErr.Error())
+	}
+	if last != nil {
+		c.tellFault(last)
+	}
 	raise := make(chan []string, 16)
 	listener, err := handoff.Listen(dir, func(m handoff.Message) handoff.Reply {
 		if m.Session != "" {
@@ -61,11 +68,39 @@ func openWindow(cmd *cobra.Command, files []string, window Window) error {
 	}
 	c.engine.launch()
 	code := window(c, files, raise)
-	if err := c.Close(); err != nil {
+	err = c.Close()
+	watch.end()
+	if err != nil {
 		return exit{exitFailed, err.Error()}
 	}
 	if code != 0 {
 		return exit{code, ""}
 	}
 	return nil
+}
+
+// tellFault tells how the last window ended, once the keys are out of its report. Those that shape
+// gives away are taken out at once; asking the keyring for the others may take time.
+func (c *theConsole) tellFault(last *fault) {
+	if last.report == "" {
+		c.notice(last.String())
+		return
+	}
+	if err := cleanReport(last.report, nil); err != nil {
+		c.notice("The crash report could not be read: " + err.Error())
+	}
+	go func() {
+		var keys []string
+		for _, e := range c.Endpoints() {
+			if e.HasKey {
+				if key, err := c.secrets.Get(e.ID); err == nil {
+					keys = append(keys, key)
+				}
+			}
+		}
+		if err := cleanReport(last.report, keys); err != nil {
+			c.notice("The crash report could not be read: " + err.Error())
+		}
+		c.notice(last.String())
+	}()
 }
