@@ -1,0 +1,755 @@
+// Package chatpage is the page that converses with a model: the list of chats, the conversation as it
+// streams, the field for the next message, and beside them what was measured of it.
+package chatpage
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/container"
+
+	"velo/ui/console"
+	"velo/ui/livepanel"
+	"velo/ui/look"
+	"velo/ui/thread"
+)
+
+// Params is what the page is given.
+type Params struct {
+	Chats       console.Chats
+	Thread      *thread.Thread
+	Chosen      func() (e console.Endpoint, model string) // of the top bar: what a new chat takes
+	ChooseImage func(then func(path string))
+	Clipboard   func() (data []byte, kind string, err error) // the picture on the clipboard; nil: there is no way to it
+	Copy        func(text string)
+	Save        func(name string, write func(dir string) (file string, err error)) // asks for a folder where none is known
+	Say         func(look.Tone, string)
+	Ask         func(title, text, yes string, then func())
+	Prompt      func(title, label, text, yes string, then func(string))
+	Focus       func(fyne.Focusable)
+	Key         func(*fyne.KeyEvent) // a key that is not for a text
+	Redraw      func()               // ask for a drawing soon
+	Changed     func()               // what can be done changed
+	Regimes     func() livepanel.Regimes
+	Now         func() time.Time // nil: time.Now
+}
+
+// Page is the page. Prepare may be called on any goroutine, everything else on the UI thread.
+type Page struct {
+	Params
+	View fyne.CanvasObject
+
+	list     chatList
+	composer composer
+	form     form
+	panel    *livepanel.Panel
+
+	title, place       *look.Text
+	use, parameters    *look.PushButton
+	words              *transcript
+	scroll             *look.Scroll
+	none               fyne.CanvasObject // there is no chat
+	fresh              fyne.CanvasObject // there is no turn yet
+	failed             *look.Paragraph   // why the chat cannot be shown
+	broken             fyne.CanvasObject
+	centre, whole      *fyne.Container
+	head               *fyne.Container
+	conversation, body *fyne.Container
+
+	chat    console.Conversation
+	open    string // the chat that is shown, or will be when it has been read; empty: none
+	loaded  bool   // chat is that chat
+	opened  map[string]bool
+	scope   string // the turn whose statistics are shown; empty: the last one
+	follow  bool   // the end stays in view
+	sending bool
+	active  bool // a turn goes on
+
+	layouter layouter
+	laying   bool // a layout is under way
+	again    bool // and is out of date
+	width    float32
+	reading  int // counts readings of chats, so that only the last one counts
+
+	wanted wanted
+	live   live
+}
+
+// wanted tells the goroutine that prepares which turn is in view, and how wide.
+type wanted struct {
+	mu    sync.Mutex
+	chat  string
+	turn  string // that runs, as it was laid out
+	width float32
+	open  map[string]bool
+}
+
+func (w *wanted) get() (chat, turn string, width float32, open map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.chat, w.turn, w.width, w.open
+}
+
+func (w *wanted) set(chat, turn string, width float32, open map[string]bool) {
+	kept := make(map[string]bool, len(open))
+	for k, v := range open {
+		kept[k] = v
+	}
+	w.mu.Lock()
+	w.chat, w.turn, w.width, w.open = chat, turn, width, kept
+	w.mu.Unlock()
+}
+
+// The widths of the columns beside the conversation, in units.
+const (
+	listWidth  = 208
+	panelWidth = 360
+	mostWide   = 880 // of a conversation: longer lines are hard to read
+)
+
+// New builds the page.
+func New(p Params) *Page {
+	g := &Page{Params: p, opened: map[string]bool{}, follow: true}
+	if g.Now == nil {
+		g.Now = time.Now
+	}
+	g.layouter.do = actions{Toggle: g.toggle, Version: g.version, Edit: g.edit, Again: g.sendAgain, Copy: g.copyTurn, Text: g.copyText, Stats: g.showStatistics}
+	g.panel = livepanel.New(livepanel.Params{Thread: p.Thread, Copy: p.Copy, Say: p.Say, Save: p.Save, Redraw: p.Redraw, Scope: g.setScope, Regimes: p.Regimes})
+	g.list.build(g)
+	g.composer.build(g)
+	g.form.build(g)
+
+	g.title = look.NewText("").Sized(look.Head).Bold().Fixed(120)
+	g.place = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(120)
+	g.use = quiet(choice{"Use chosen model", g.useChosen})
+	g.use.Hide()
+	g.parameters = quiet(choice{"Parameters", g.toggleForm})
+	g.head = look.Rows(0,
+		look.Trailing(look.Step, g.title, look.Line(0, quiet(choice{"Rename…", g.Rename}), quiet(choice{"Delete…", g.Delete}))),
+		look.Trailing(look.Step, g.place, look.Line(0, g.use, quiet(choice{"Copy chat", g.CopyChat}), g.parameters)))
+
+	g.words = newTranscript()
+	g.words.OnScroll = func(dy float32) { g.follow = false; g.scroll.To(g.scroll.Offset() + dy); g.noticeEnd() }
+	g.words.OnEnds = func(end bool) {
+		g.follow = end
+		if end {
+			g.toEnd()
+		} else {
+			g.scroll.To(0)
+		}
+	}
+	g.words.OnCopy = func(text string) {
+		if text == "" {
+			g.CopyChat()
+			return
+		}
+		g.Copy(text)
+	}
+	g.words.OnKey = func(e *fyne.KeyEvent) {
+		if e.Name == fyne.KeyEscape {
+			g.escape()
+			return
+		}
+		if p.Key != nil {
+			p.Key(e)
+		}
+	}
+	g.scroll = look.NewScroll(container.New(&margins{side: look.Gap, most: mostWide, resized: g.resized}, g.words))
+	g.scroll.OnScroll = func(top, height float32) {
+		g.words.setView(top, height)
+		g.noticeEnd()
+	}
+	g.fresh = look.Inset(look.Margin, look.Gap, look.Gap, look.Gap, look.Empty("Ask something",
+		"The answer streams in here, with its reasoning apart. Beside it you see what was measured: rate, time to first token, gaps."))
+	g.failed = look.NewParagraph("").In(look.Red)
+	g.broken = look.Inset(look.Margin, look.Gap, look.Gap, look.Gap, look.Rows(look.Gap, g.failed,
+		look.Line(look.Step, look.Button("Read again", func() { g.Open(g.open) }))))
+	g.body = look.Over(g.scroll, g.fresh, g.broken, g.form.view)
+	g.conversation = look.Frame(
+		look.Rows(0, look.Inset(look.Step, look.Step, look.Half, look.Gap, g.head), look.Rule()),
+		g.composer.view, nil, g.body)
+	g.none = look.Inset(look.Margin, look.Margin, look.Margin, look.Margin, look.Empty("No chats yet",
+		"A chat measures while you converse: each turn keeps its raw events, like any session. It takes the endpoint and the model of the bar above.",
+		look.MainButton("New chat", g.NewChat)))
+	g.centre = look.Over(g.none, g.conversation)
+	g.whole = container.New(columns{}, g.list.view, look.Rule(), g.centre, look.Rule(), g.panel.View)
+	g.View = g.whole
+	g.conversation.Hide()
+	g.broken.Hide()
+	g.form.view.Hide()
+	g.update()
+	return g
+}
+
+// columns gives the list and the panel their widths and the conversation what is left.
+type columns struct{}
+
+func (columns) MinSize(o []fyne.CanvasObject) fyne.Size {
+	s := fyne.NewSize(listWidth+panelWidth+2, 0)
+	for _, c := range o {
+		s.Height = fyne.Max(s.Height, c.MinSize().Height)
+	}
+	s.Width += o[2].MinSize().Width
+	return s
+}
+
+func (columns) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	panel := float32(panelWidth)
+	if size.Width > 1500 {
+		panel += 80
+	}
+	x := float32(0)
+	for i, w := range []float32{listWidth, 1, size.Width - listWidth - panel - 2, 1, panel} {
+		o[i].Move(fyne.NewPos(x, 0))
+		o[i].Resize(fyne.NewSize(w, size.Height))
+		x += w
+	}
+}
+
+// margins leaves room at both sides of the conversation, and keeps its lines readable.
+type margins struct {
+	side, most float32
+	resized    func(width float32)
+}
+
+func (m *margins) MinSize(o []fyne.CanvasObject) fyne.Size {
+	return o[0].MinSize().AddWidthHeight(2*m.side, look.Gap)
+}
+
+func (m *margins) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	w := fyne.Min(size.Width-2*m.side, m.most)
+	o[0].Move(fyne.NewPos(m.side, look.Step))
+	o[0].Resize(fyne.NewSize(w, fyne.Max(size.Height-look.Gap, 0)))
+	m.resized(w)
+}
+
+// Shown brings the page up to date when it comes into view.
+func (g *Page) Shown() {
+	g.Reload()
+	g.Redraw()
+	if g.loaded && g.Focus != nil {
+		g.Focus(g.composer.entry)
+	}
+}
+
+// Themed follows a change of the palette.
+func (g *Page) Themed() {
+	g.words.Refresh()
+	g.panel.Themed()
+	g.Redraw()
+}
+
+// Reload reads the list of chats, and the one that is shown, again.
+func (g *Page) Reload() {
+	g.list.reload()
+	if g.open != "" {
+		g.read(g.open)
+	}
+}
+
+// Selected is the ID of the chat that is shown.
+func (g *Page) Selected() string { return g.open }
+
+// Active tells whether a turn goes on.
+func (g *Page) Active() bool { return g.active }
+
+// HasChat tells whether a chat is shown.
+func (g *Page) HasChat() bool { return g.loaded }
+
+// CanSend tells whether there is something that can be sent now.
+func (g *Page) CanSend() bool { return !g.active && !g.sending && g.loaded && !g.composer.empty() }
+
+// Open shows a chat.
+func (g *Page) Open(id string) {
+	if id == "" {
+		return
+	}
+	if id != g.open {
+		g.open, g.loaded, g.scope, g.follow = id, false, "", true
+		g.composer.clear()
+		g.form.view.Hide()
+		g.words.set(nil)
+	}
+	g.list.mark(id)
+	g.read(id)
+}
+
+// read reads a chat again.
+func (g *Page) read(id string) {
+	g.reading++
+	n := g.reading
+	g.Thread.Work(func() func() {
+		c, err := g.Chats.Chat(id)
+		return func() {
+			if n == g.reading && id == g.open {
+				g.take(c, err)
+			}
+		}
+	})
+}
+
+func (g *Page) take(c console.Conversation, err error) {
+	showIf(g.broken, err != nil)
+	if err != nil {
+		g.loaded = false
+		g.failed.Set(err.Error())
+		showIf(g.scroll, false)
+		showIf(g.fresh, false)
+		g.update()
+		return
+	}
+	before := len(g.chat.Turns)
+	same := g.loaded && g.chat.ID == c.ID
+	g.chat, g.loaded = c, true
+	if !same || len(c.Turns) > before {
+		g.follow = true
+	}
+	var calls []console.ChatCall
+	if n := len(c.Turns); n > 0 && c.Turns[n-1].Status != "" {
+		calls = c.Turns[n-1].Calls
+	}
+	g.composer.setCalls(calls)
+	g.title.Set(c.Title)
+	g.tellPlace()
+	g.form.show(c.Parameters)
+	g.relayout()
+	g.statistics()
+	g.update()
+	if !same && g.Focus != nil && g.View.Visible() {
+		g.Focus(g.composer.entry)
+	}
+}
+
+func (g *Page) tellPlace() {
+	text := g.chat.Endpoint
+	if g.chat.Model != "" {
+		text = g.chat.Model + " · " + text
+	}
+	g.place.Set(text)
+	e, model := g.Chosen()
+	showIf(g.use, g.loaded && e.ID != "" && e.Down == "" && (e.ID != g.chat.EndpointID || model != "" && model != g.chat.Model))
+	g.head.Refresh()
+}
+
+// ChosenChanged is to be called when the top bar's endpoint or model changed.
+func (g *Page) ChosenChanged() { g.tellPlace() }
+
+// update brings what can be done up to date.
+func (g *Page) update() {
+	if g.View == nil {
+		return // it is still being built
+	}
+	showIf(g.conversation, g.open != "")
+	showIf(g.none, g.open == "" && g.list.settled)
+	showIf(g.fresh, g.loaded && len(g.chat.Turns) == 0 && !g.form.view.Visible())
+	showIf(g.scroll, g.loaded && len(g.chat.Turns) > 0 && !g.form.view.Visible())
+	c := &g.composer
+	showIf(c.send, !g.active)
+	showIf(c.stop, g.active)
+	c.send.SetEnabled(g.CanSend())
+	hint := ""
+	switch {
+	case g.active:
+		hint = "Escape stops"
+	case !c.empty():
+		hint = "Ctrl+Enter"
+	}
+	c.hint.Set(hint)
+	if g.Changed != nil {
+		g.Changed()
+	}
+}
+
+// settle lays the page out again after the field for messages changed its height.
+func (g *Page) settle() {
+	if g.conversation != nil {
+		g.conversation.Refresh()
+		if g.follow {
+			g.toEnd()
+		}
+	}
+	g.update()
+}
+
+// noticeEnd follows the end again when the user has scrolled to it.
+func (g *Page) noticeEnd() {
+	g.follow = g.words.top+g.words.view >= g.words.height-8
+}
+
+func (g *Page) toEnd() { g.scroll.To(fyne.Max(0, g.words.height+look.Gap-g.scroll.Size().Height)) }
+
+// resized notes how wide the conversation is; a change lays it out again.
+func (g *Page) resized(width float32) {
+	if width != g.width && width > 0 {
+		g.width = width
+		g.relayout()
+	}
+}
+
+// relayout lays the turns out again, off the UI thread.
+func (g *Page) relayout() {
+	if !g.loaded || g.width <= 0 {
+		return
+	}
+	if g.laying {
+		g.again = true
+		return
+	}
+	g.laying, g.again = true, false
+	turns := g.chat.Turns
+	opened := make(map[string]bool, len(g.opened))
+	for k, v := range g.opened {
+		opened[k] = v
+	}
+	o := options{model: g.chat.Model, open: opened, now: g.Now(), width: g.width, shown: g.scope}
+	if o.model == "" {
+		o.model = "Model"
+	}
+	id := g.chat.ID
+	g.Thread.Work(func() func() {
+		views := make([]*turnView, len(turns))
+		for i := range turns {
+			views[i] = g.layouter.turn(&turns[i], o)
+		}
+		return func() {
+			g.laying = false
+			if id == g.chat.ID && g.loaded {
+				g.lay(views)
+			}
+			if g.again {
+				g.relayout()
+			}
+		}
+	})
+}
+
+// lay shows what was laid out.
+func (g *Page) lay(views []*turnView) {
+	running := ""
+	if n := len(views); n > 0 && views[n-1].answer >= 0 {
+		running = views[n-1].id
+	}
+	g.wanted.set(g.chat.ID, running, g.width, g.opened)
+	if running != "" {
+		g.live.put(views[len(views)-1])
+	}
+	follow := g.follow
+	g.words.set(views)
+	g.settleScroll(follow)
+	g.update()
+	g.Redraw()
+}
+
+func (g *Page) settleScroll(follow bool) {
+	g.scroll.Settle()
+	if follow {
+		g.toEnd()
+		g.follow = true
+	}
+}
+
+// toggle opens or closes a part of a turn.
+func (g *Page) toggle(turn, what string) {
+	k := key(turn, what)
+	g.opened[k] = !g.opened[k]
+	g.follow = false
+	g.relayout()
+}
+
+// NewChat begins a chat with the endpoint and the model of the top bar.
+func (g *Page) NewChat() { g.newChat(nil) }
+
+func (g *Page) newChat(then func()) {
+	e, model := g.Chosen()
+	if e.ID == "" {
+		g.Say(look.OnAmber, "The chat was not begun: pick an endpoint in the bar above first.")
+		return
+	}
+	g.Thread.Work(func() func() {
+		c, err := g.Chats.NewChat(e.ID, model)
+		return func() {
+			if err != nil {
+				g.Say(look.OnRed, err.Error())
+				return
+			}
+			g.list.search.SetText("")
+			g.list.reload()
+			g.Open(c.ID)
+			if then != nil {
+				then()
+			}
+		}
+	})
+}
+
+var errRunning = errors.New("The message was not sent: a turn goes on. Stop it first, or wait for its end.") //nolint:staticcheck // a sentence that is shown
+
+// Send sends what was written.
+func (g *Page) Send() {
+	switch {
+	case g.active || g.sending:
+		g.Say(look.OnAmber, errRunning.Error())
+		return
+	case !g.loaded || g.composer.empty():
+		return
+	}
+	m := g.composer.message()
+	g.post(m, func() { g.composer.clear() })
+}
+
+// post sends a message; done is called when the program has taken it.
+func (g *Page) post(m console.ChatMessage, done func()) {
+	if g.active || g.sending {
+		g.Say(look.OnAmber, errRunning.Error())
+		return
+	}
+	id := g.chat.ID
+	g.sending = true
+	g.update()
+	g.Thread.Work(func() func() {
+		err := g.Chats.Send(id, m)
+		return func() {
+			g.sending = false
+			if err != nil {
+				g.Say(look.OnRed, err.Error())
+				g.update()
+				return
+			}
+			g.active, g.follow, g.scope = true, true, ""
+			if done != nil {
+				done()
+			}
+			g.read(id)
+			g.Redraw()
+			g.update()
+		}
+	})
+}
+
+// Stop ends the turn that goes on; what came is kept.
+func (g *Page) Stop() {
+	if !g.active {
+		return
+	}
+	g.Thread.Work(func() func() {
+		g.Chats.StopChat()
+		return g.Redraw
+	})
+}
+
+// escape stops the turn that goes on, else it leaves what is edited.
+func (g *Page) escape() {
+	switch {
+	case g.active:
+		g.Stop()
+	case g.form.view.Visible():
+		g.toggleForm()
+	case g.composer.instead != "":
+		g.composer.cancel()
+	}
+}
+
+// edit puts a question back into the field; what is sent becomes another version of it.
+func (g *Page) edit(t *console.ChatTurn) {
+	g.composer.set(console.ChatMessage{Text: t.Prompt, Images: t.Images, Fill: t.Fill, Instead: t.ID})
+	if g.Focus != nil {
+		g.Focus(g.composer.entry)
+	}
+}
+
+// EditLast edits the last question.
+func (g *Page) EditLast() {
+	for i := len(g.chat.Turns) - 1; i >= 0 && g.loaded; i-- {
+		if t := &g.chat.Turns[i]; t.Tool == "" && len(t.Results) == 0 && t.Status != "" {
+			g.edit(t)
+			return
+		}
+	}
+}
+
+// sendAgain asks the same again, as another version.
+func (g *Page) sendAgain(t *console.ChatTurn) {
+	g.post(console.ChatMessage{Text: t.Prompt, Images: t.Images, Fill: t.Fill, Tool: t.Tool, Results: t.Results, Instead: t.ID}, nil)
+}
+
+// SendAgain asks the last question again.
+func (g *Page) SendAgain() {
+	if n := len(g.chat.Turns); n > 0 && g.loaded {
+		g.sendAgain(&g.chat.Turns[n-1])
+	}
+}
+
+// version shows the branch of another version.
+func (g *Page) version(turn string) {
+	id := g.chat.ID
+	g.Thread.Work(func() func() {
+		err := g.Chats.ShowTurn(id, turn)
+		return func() {
+			if err != nil {
+				g.Say(look.OnRed, err.Error())
+				return
+			}
+			g.scope = ""
+			g.read(id)
+		}
+	})
+}
+
+func (g *Page) copyTurn(turn, format string) {
+	id := g.chat.ID
+	g.Thread.Work(func() func() {
+		text, err := g.Chats.Text(id, turn, format)
+		return func() {
+			if err != nil {
+				g.Say(look.OnRed, err.Error())
+				return
+			}
+			name := map[string]string{"markdown": "Markdown", "json": "JSON", "curl": "a cURL command, without the key"}[format]
+			g.copyText("the turn as "+name, text)
+		}
+	})
+}
+
+func (g *Page) copyText(what, text string) {
+	g.Copy(text)
+	g.Say(look.OnAccent, "Copied "+what+", "+plural(len([]rune(text)), "character")+".")
+}
+
+// CopyChat copies the conversation as Markdown.
+func (g *Page) CopyChat() { g.CopyAs("markdown") }
+
+// CopyAs copies the conversation in a format of console.Chats.Text. The command of cURL is that of the
+// last turn.
+func (g *Page) CopyAs(format string) {
+	if !g.loaded || len(g.chat.Turns) == 0 {
+		return
+	}
+	turn := ""
+	if format == "curl" {
+		turn = g.chat.Turns[len(g.chat.Turns)-1].ID
+	}
+	id := g.chat.ID
+	g.Thread.Work(func() func() {
+		text, err := g.Chats.Text(id, turn, format)
+		return func() {
+			if err != nil {
+				g.Say(look.OnRed, err.Error())
+				return
+			}
+			what := map[string]string{"markdown": "the chat as Markdown", "json": "the chat as JSON", "curl": "the last turn as a cURL command, without the key"}[format]
+			g.copyText(what, text)
+		}
+	})
+}
+
+// Rename asks for another title.
+func (g *Page) Rename() {
+	if !g.loaded {
+		return
+	}
+	id := g.chat.ID
+	g.Prompt("Rename chat", "Title", g.chat.Title, "Rename", func(title string) {
+		g.change(id, func() error { return g.Chats.RenameChat(id, title) })
+	})
+}
+
+// Delete asks, and deletes the chat.
+func (g *Page) Delete() {
+	if g.open == "" {
+		return
+	}
+	id := g.open
+	g.Ask("Delete chat", "“"+g.chat.Title+"” and what was measured of it are deleted for good.", "Delete chat", func() {
+		g.Thread.Work(func() func() {
+			err := g.Chats.DeleteChat(id)
+			return func() {
+				if err != nil {
+					g.Say(look.OnRed, err.Error())
+					return
+				}
+				if g.open == id {
+					g.open, g.loaded, g.chat = "", false, console.Conversation{}
+					g.words.set(nil)
+					g.composer.clear()
+					g.panel.Clear()
+				}
+				g.update()
+				g.list.reload()
+			}
+		})
+	})
+}
+
+// useChosen takes the endpoint and the model of the top bar for the next turns.
+func (g *Page) useChosen() {
+	e, model := g.Chosen()
+	id := g.chat.ID
+	g.change(id, func() error { return g.Chats.SetChatModel(id, e.ID, model) })
+}
+
+func (g *Page) change(id string, change func() error) {
+	g.Thread.Work(func() func() {
+		err := change()
+		return func() {
+			if err != nil {
+				g.Say(look.OnRed, err.Error())
+				return
+			}
+			g.list.reload()
+			if id == g.open {
+				g.read(id)
+			}
+		}
+	})
+}
+
+// chooseImage asks for a picture to send.
+func (g *Page) chooseImage() { g.ChooseImage(g.AttachFile) }
+
+// AttachFile attaches a picture.
+func (g *Page) AttachFile(path string) {
+	g.Thread.Work(func() func() {
+		i, err := readPicture(path)
+		return func() {
+			if err == nil {
+				err = g.composer.attach(i)
+			}
+			if err != nil {
+				g.Say(look.OnRed, err.Error()+".")
+			}
+		}
+	})
+}
+
+// Dropped attaches the pictures among files that were dropped on the window while the page is in view,
+// and returns the other files.
+func (g *Page) Dropped(paths []string) (others []string) {
+	for _, path := range paths {
+		if g.loaded && IsPicture(path) {
+			g.AttachFile(path)
+		} else {
+			others = append(others, path)
+		}
+	}
+	return others
+}
+
+// PasteImage attaches the picture on the clipboard.
+func (g *Page) PasteImage() {
+	if g.Clipboard == nil || !g.loaded {
+		return
+	}
+	g.Thread.Work(func() func() {
+		data, kind, err := g.Clipboard()
+		return func() {
+			if err == nil {
+				err = g.composer.attach(console.ChatImage{Name: "pasted picture", MIME: kind, Data: data})
+			}
+			if err != nil {
+				g.Say(look.OnAmber, err.Error()+".")
+			}
+		}
+	})
+}
