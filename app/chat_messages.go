@@ -10,6 +10,7 @@ import (
 	_ "image/png"  // likewise
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	_ "golang.org/x/image/webp" // likewise
@@ -203,7 +204,7 @@ func checkMessage(m console.ChatMessage, before *store.ChatTurn) error {
 	case len(m.Text) > store.MaxChatText/4:
 		return fmt.Errorf("cannot send a prompt of more than %d MiB", store.MaxChatText>>22)
 	case m.Tool == "" && len(m.Results) == 0:
-		if m.Text == "" && len(m.Images) == 0 && m.Fill == 0 {
+		if strings.TrimSpace(m.Text) == "" && len(m.Images) == 0 && m.Fill == 0 {
 			return errors.New("cannot send an empty message: write something, add a picture, or fill the context")
 		}
 		return nil

@@ -153,7 +153,8 @@ func TestChatParametersAreChecked(t *testing.T) {
 		}
 	}
 	for says, m := range map[string]console.ChatMessage{
-		"empty":           {},
+		"empty message":   {},
+		"an empty":        {Text: " \n"},
 		"fewer than 0":    {Fill: -1, Text: "x"},
 		"are the most":    {Fill: maxChatFill + 1},
 		"calls no tool":   {Text: "x", Tool: "f"},
@@ -205,7 +206,9 @@ func TestChatReasoning(t *testing.T) {
 		{"estimated", "vllm", "off", func(map[string]json.RawMessage) (int, string) {
 			return 200, strings.Replace(thinks, `"usage"`, `"none"`, 1)
 		}, nil, "; about 3 reasoning tokens came all the same.", 1},
-		{"in tags", "vllm", "off", func(map[string]json.RawMessage) (int, string) { return 200, streamed(`{"content":"<think>x</think>Yes."}`) }, nil, "; a <think> block came all the same.", 1},
+		{"in tags", "vllm", "off", func(map[string]json.RawMessage) (int, string) {
+			return 200, streamed(`{"content":"<think>x</think>Yes."}`)
+		}, nil, "; a <think> block came all the same.", 1},
 		{"default", "vllm", "", func(map[string]json.RawMessage) (int, string) { return 200, thinks }, map[string]string{"chat_template_kwargs": "", "reasoning_effort": ""}, "", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -531,7 +534,10 @@ func TestChatText(t *testing.T) {
 	nasty := "It's \"$(touch x)\" `id` \\ !! %s\n<&> ü 😀 'q'"
 	asked(t, c, k.ID, console.ChatMessage{Text: nasty})
 	u := asked(t, c, k.ID, console.ChatMessage{Text: "Again, it's."})
-	if got := s.header.Get("Authorization"); got != "Bearer "+key {
+	s.mu.Lock()
+	got := s.header.Get("Authorization")
+	s.mu.Unlock()
+	if got != "Bearer "+key {
 		t.Fatalf("the key was sent as %q", got)
 	}
 	sent := s.last()

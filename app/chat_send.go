@@ -328,7 +328,7 @@ func (t *theChats) fill(ctx context.Context, s *chatSession, u *store.ChatTurn) 
 		var counter bench.TokenCounter
 		if s.target.endpoint == console.EngineID {
 			var err error
-			if counter, err = t.tokens.of(t.console.engine.Status().Config.Model); err != nil {
+			if counter, err = t.console.tokenizers.open(t.console.engine.Status().Config.Model); err != nil {
 				u.Remarks = append(u.Remarks, "The engine's tokenizer could not be read here, its server counts: "+err.Error())
 			}
 		} else {

@@ -25,7 +25,6 @@ type theChats struct {
 	turn     *chatTurn               // that goes on, or the last one; nil = none yet
 	sessions map[string]*chatSession // open ones, by chat
 	refused  map[string][]string     // members of the body that a server refused, by refusalKey
-	tokens   tokenCounters
 	results  resultCache
 	files    fileCache
 }
@@ -98,10 +97,14 @@ func (t *theChats) Chat(id string) (console.Conversation, error) {
 	if out.Parameters, err = readParameters(c.Parameters); err != nil {
 		return out, err
 	}
+	versions := map[string][]string{} // by parent
+	for _, u := range turns {
+		versions[u.Parent] = append(versions[u.Parent], u.ID)
+	}
 	branch := branchTo(turns, c.Shown)
 	results := t.resultsOf(branch)
 	for i, u := range branch {
-		shown, err := t.show(id, u, turns)
+		shown, err := t.show(id, u, versions[u.Parent])
 		if err != nil {
 			return out, err
 		}
@@ -117,19 +120,11 @@ func (t *theChats) Chat(id string) (console.Conversation, error) {
 }
 
 // show is a turn as the window has it, without its measurements.
-func (t *theChats) show(chat string, u store.ChatTurn, all []store.ChatTurn) (console.ChatTurn, error) {
+func (t *theChats) show(chat string, u store.ChatTurn, versions []string) (console.ChatTurn, error) {
 	o := console.ChatTurn{
 		ID: u.ID, Parent: u.Parent, Asked: u.Asked, Prompt: u.Prompt, Fill: u.Fill, FillBy: u.FillBy, Tool: u.Tool, Results: u.Results,
 		Answer: u.Answer, Reasoning: u.Reasoning, Status: u.Status, Finish: u.Finish, Error: u.Error, Remarks: u.Remarks,
-		Session: u.Session, Request: u.Request,
-	}
-	for _, v := range all {
-		if v.Parent == u.Parent {
-			if v.ID == u.ID {
-				o.Version = len(o.Versions)
-			}
-			o.Versions = append(o.Versions, v.ID)
-		}
+		Session: u.Session, Request: u.Request, Versions: versions, Version: slices.Index(versions, u.ID),
 	}
 	for _, c := range u.Calls {
 		o.Calls = append(o.Calls, console.ChatCall{Name: c.Name, Arguments: c.Arguments})
@@ -160,6 +155,20 @@ func branchTo(turns []store.ChatTurn, last string) []store.ChatTurn {
 	}
 	slices.Reverse(branch)
 	return branch
+}
+
+// newestAfter follows a turn to the end of a branch, by the newest version at each place.
+func newestAfter(turns []store.ChatTurn, id string) string {
+	next := map[string]string{}
+	for _, u := range turns {
+		next[u.Parent] = u.ID
+	}
+	for next[id] != "" {
+		child := next[id]
+		delete(next, id) // none is taken twice, whatever a database says
+		id = child
+	}
+	return id
 }
 
 // RenameChat implements console.Chats.
@@ -247,20 +256,14 @@ func (t *theChats) ShowTurn(chatID, turnID string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(turns, func(u store.ChatTurn) bool { return u.ID == turnID }) {
+	is := func(u store.ChatTurn) bool { return u.ID == turnID }
+	if !slices.ContainsFunc(turns, is) {
 		return fmt.Errorf("cannot show the turn %s: the chat does not have it", turnID)
 	}
-	onBranch := func(u store.ChatTurn) bool { return u.ID == turnID }
-	if slices.ContainsFunc(branchTo(turns, c.Shown), onBranch) {
+	if slices.ContainsFunc(branchTo(turns, c.Shown), is) {
 		return nil
 	}
-	last := turnID
-	for i := len(turns) - 1; i >= 0; i-- { // the newest turn that it leads to
-		if slices.ContainsFunc(branchTo(turns, turns[i].ID), onBranch) {
-			last = turns[i].ID
-			break
-		}
-	}
+	last := newestAfter(turns, turnID)
 	n := len(branchTo(turns, last))
 	return t.change(chatID, func(c *store.Chat) { c.Shown, c.Turns = last, n })
 }

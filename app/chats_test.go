@@ -12,6 +12,7 @@ import (
 	"velo/bench"
 	"velo/bench/report"
 	"velo/bench/sim"
+	"velo/store"
 	"velo/ui/console"
 )
 
@@ -505,4 +506,74 @@ func TestChatBesideARun(t *testing.T) {
 	}
 	c.Chats().StopChat()
 	ended(t, c, k.ID)
+}
+
+// TestChatModelChanges: another endpoint or model begins another session, and the conversation goes on.
+func TestChatModelChanges(t *testing.T) {
+	c, k := talking(t, scenario(t, "instant"))
+	a := asked(t, c, k.ID, console.ChatMessage{Text: "a"})
+	e, err := c.SaveEndpoint(console.Endpoint{URL: endpoint(t, scenario(t, "fast"))}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Chats().SetChatModel(k.ID, e.ID, "velo-sim"); err != nil {
+		t.Fatal(err)
+	}
+	b := asked(t, c, k.ID, console.ChatMessage{Text: "b"})
+	if b.Session == a.Session || b.Measured.N != 256 || b.Measured.Prompt <= a.Measured.Prompt {
+		t.Errorf("the turns are %+v and %+v", a, b)
+	}
+	if err := c.Chats().SetChatModel(k.ID, "gone", ""); err == nil {
+		t.Error("a chat has an endpoint that is not there")
+	}
+	r, err := c.Report(a.Session)
+	if err != nil || r.Session.Finish == nil {
+		t.Errorf("the first session was not ended (%v)", err)
+	}
+}
+
+// TestChatSessionEndsWhenIdle: after a while without a turn its session is done, and can be deleted.
+func TestChatSessionEndsWhenIdle(t *testing.T) {
+	c, k := talking(t, scenario(t, "instant"))
+	a := asked(t, c, k.ID, console.ChatMessage{Text: "a"})
+	c.chats.mu.Lock()
+	s := c.chats.sessions[k.ID]
+	c.chats.mu.Unlock()
+	c.chats.closeIdle(s)
+	c.chats.closeIdle(s) // its timer may fire while it is closed
+	if list, err := c.Sessions(); err != nil || len(list) != 1 || list[0].State != "done" || !list[0].TTFT.Ok() {
+		t.Errorf("the sessions are %+v, %v", list, err)
+	}
+	if b := asked(t, c, k.ID, console.ChatMessage{Text: "b"}); b.Session == a.Session {
+		t.Error("an ended session was used again")
+	}
+}
+
+// TestBrokenTrees: a database may say anything of parents; nothing hangs.
+func TestBrokenTrees(t *testing.T) {
+	turns := []store.ChatTurn{{ID: "a", Parent: "b"}, {ID: "b", Parent: "a"}, {ID: "c", Parent: "c"}, {ID: "d", Parent: "gone"}}
+	for _, u := range turns {
+		if n := len(branchTo(turns, u.ID)); n > 2 {
+			t.Errorf("the branch to %s has %d turns", u.ID, n)
+		}
+		newestAfter(turns, u.ID)
+	}
+}
+
+// BenchmarkChatLive is what a look at a turn of 50,000 chunks costs.
+func BenchmarkChatLive(b *testing.B) {
+	clock := bench.StartClock()
+	u := &chatTurn{clock: clock}
+	live := u.begin(clock, 0, false)
+	live.Append(&bench.Request{})
+	for i := range 50_000 {
+		chunk := bench.Chunks{{Read: int32(i), User: time.Duration(i) * time.Millisecond, Kernel: bench.Unset, Usage: -1, Exact: 1, Text: "word "}}
+		u.chunks(chunk)
+		live.Append(chunk)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		u.look()
+	}
 }
