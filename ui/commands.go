@@ -28,7 +28,7 @@ type command struct {
 }
 
 // The menus, from left to right.
-var menus = []string{"File", "Run", "Endpoint", "Engine", "View", "Help"}
+var menus = []string{"File", "Chat", "Run", "Endpoint", "Engine", "View", "Help"}
 
 const ctrl = fyne.KeyModifierControl
 
@@ -36,6 +36,7 @@ func (s *Shell) commandTable() []*command {
 	ready := func() bool { return s.report.Ready() && s.current == ReportPage }
 	active := func() bool { return s.status.active }
 	idle := func() bool { return !s.status.active }
+	onChat := func(can func() bool) func() bool { return func() bool { return s.current == ChatPage && can() } }
 	mode := func(m look.Mode) (func(), func() bool) {
 		return func() { s.SetMode(m) }, func() bool {
 			return s.theme.Mode == m || s.theme.Mode == "" && m == look.Auto
@@ -50,6 +51,20 @@ func (s *Shell) commandTable() []*command {
 		{id: "export", menu: "File", title: "Export…", key: fyne.KeyE, modifier: ctrl | fyne.KeyModifierShift, run: s.report.ExportAs, can: ready},
 		{id: "file.data", menu: "File", title: "Show data folder", run: s.showData, divides: true},
 		{id: "quit", menu: "File", title: "Quit", key: fyne.KeyQ, modifier: ctrl, run: s.Close, divides: true, quits: true},
+		{id: "chat.new", menu: "Chat", title: "New chat", key: fyne.KeyN, modifier: ctrl, run: s.newChat},
+		{id: "chat.send", menu: "Chat", title: "Send", key: fyne.KeyReturn, modifier: ctrl, run: s.chat.Send, can: onChat(s.chat.CanSend), divides: true},
+		{id: "chat.stop", menu: "Chat", title: "Stop (Escape)", key: fyne.KeyEscape, run: s.chat.Stop, can: onChat(s.chat.Active)},
+		{id: "chat.again", menu: "Chat", title: "Send again", key: fyne.KeyReturn, modifier: ctrl | fyne.KeyModifierShift, run: s.chat.SendAgain, can: onChat(s.chat.CanRepeat)},
+		{id: "chat.edit", menu: "Chat", title: "Edit last question", key: fyne.KeyUp, modifier: ctrl, run: s.chat.EditLast, can: onChat(s.chat.CanRepeat)},
+		{id: "chat.search", menu: "Chat", title: "Search chats", key: fyne.KeyF, modifier: ctrl, run: s.searchChats, divides: true},
+		{id: "chat.previous", menu: "Chat", title: "Chat above", key: fyne.KeyPageUp, modifier: ctrl, run: s.chat.Previous, can: onChat(s.chat.HasChat)},
+		{id: "chat.next", menu: "Chat", title: "Chat below", key: fyne.KeyPageDown, modifier: ctrl, run: s.chat.Next, can: onChat(s.chat.HasChat)},
+		{id: "chat.parameters", menu: "Chat", title: "System prompt and parameters", key: fyne.KeyComma, modifier: ctrl, run: s.chat.Parameters, can: onChat(s.chat.HasChat)},
+		{id: "chat.markdown", menu: "Chat", title: "Copy as Markdown", run: func() { s.chat.CopyAs("markdown") }, can: onChat(s.chat.HasChat), divides: true},
+		{id: "chat.json", menu: "Chat", title: "Copy as JSON", run: func() { s.chat.CopyAs("json") }, can: onChat(s.chat.HasChat)},
+		{id: "chat.curl", menu: "Chat", title: "Copy the last turn as cURL", run: func() { s.chat.CopyAs("curl") }, can: onChat(s.chat.HasChat)},
+		{id: "chat.rename", menu: "Chat", title: "Rename chat…", run: s.chat.Rename, can: onChat(s.chat.HasChat), divides: true},
+		{id: "chat.delete", menu: "Chat", title: "Delete chat…", run: s.chat.Delete, can: onChat(s.chat.HasChat)},
 		{id: "run.start", menu: "Run", title: "Run suite", key: fyne.KeyR, modifier: ctrl, run: s.suites.Start, can: idle},
 		{id: "run.again", menu: "Run", title: "Run again", key: fyne.KeyR, modifier: ctrl | fyne.KeyModifierShift, run: s.again, can: idle},
 		{id: "run.stop", menu: "Run", title: "Stop", key: fyne.KeyPeriod, modifier: ctrl, run: s.stop, can: active},

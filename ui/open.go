@@ -70,6 +70,9 @@ func (s *Shell) Dropped(files []fyne.URI) {
 		s.say(look.OnAmber, fmt.Sprintf("Only files can be dropped here, not %q. Save it as a file first.", files[0].String()))
 		return
 	}
+	if s.current == ChatPage { // pictures are for the next message
+		paths = s.chat.Dropped(paths)
+	}
 	s.Open(paths...)
 }
 

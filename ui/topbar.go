@@ -37,6 +37,7 @@ func (b *topBar) build(s *Shell) {
 	b.model.OnChanged = func(text string) {
 		if !b.filling {
 			s.chosen.model = text
+			s.chat.ChosenChanged()
 		}
 	}
 	b.edit = look.Button("Edit…", func() { s.editEndpoint(s.chosen.endpoint) })
@@ -180,6 +181,7 @@ func (s *Shell) choose(e console.Endpoint) {
 	s.chosen.endpoint = e
 	b.edit.SetEnabled(s.ownChosen())
 	b.filling = false
+	s.chat.ChosenChanged()
 	s.suites.Update()
 	if b.listed != e.ID && e.ID != "" {
 		b.listed = e.ID

@@ -14,6 +14,7 @@ import (
 
 	"fyne.io/fyne/v2"
 
+	"velo/ui/chatpage"
 	"velo/ui/console"
 	"velo/ui/enginepage"
 	"velo/ui/look"
@@ -38,6 +39,7 @@ type Params struct {
 // The ids of the pages.
 const (
 	StartPage    = "start"
+	ChatPage     = "chat"
 	SuitesPage   = "suites"
 	RunPage      = "run"
 	ReportPage   = "report"
@@ -75,6 +77,7 @@ type Shell struct {
 	current string
 
 	begins   *startpage.Page
+	chat     *chatpage.Page
 	suites   *suitespage.Page
 	run      *runpage.Page
 	report   *reportpage.Page
@@ -204,8 +207,10 @@ func (s *Shell) buildPages() {
 		Say: s.say, Redraw: func() { s.ticker.wake() }, After: s.After,
 	})
 	s.begins = s.newStartPage()
+	s.chat = s.newChatPage()
 	s.pages = []page{
 		{id: StartPage, title: "Start", key: fyne.Key0, view: s.begins.View, shown: s.begins.Shown, hidden: s.begins.Hidden, changed: s.startChanged},
+		{id: ChatPage, title: "Chat", key: fyne.Key1, view: s.chat.View, shown: s.chat.Shown, themed: s.chat.Themed, changed: s.chatChanged, prepare: s.drawChat},
 		{id: SuitesPage, title: "Suites", key: fyne.Key2, view: s.suites.View, shown: s.suites.Shown, changed: s.suitesChanged},
 		{id: RunPage, title: "Run", key: fyne.Key3, view: s.run.View, shown: s.wake, themed: s.wake, prepare: s.drawRun},
 		{id: ReportPage, title: "Report", key: fyne.Key4, view: s.report.View, shown: s.report.Shown, hidden: s.report.Hidden, themed: s.report.Themed},

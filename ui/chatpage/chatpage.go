@@ -24,7 +24,7 @@ type Params struct {
 	ChooseImage func(then func(path string))
 	Clipboard   func() (data []byte, kind string, err error) // the picture on the clipboard; nil: there is no way to it
 	Copy        func(text string)
-	Save        func(name string, write func(dir string) (file string, err error)) // asks for a folder where none is known
+	Save        func(write func(dir string) (file string, err error)) // asks for a folder where none is known
 	Say         func(look.Tone, string)
 	Ask         func(title, text, yes string, then func())
 	Prompt      func(title, label, text, yes string, then func(string))
@@ -156,7 +156,7 @@ func New(p Params) *Page {
 			p.Key(e)
 		}
 	}
-	g.scroll = look.NewScroll(container.New(&margins{side: look.Gap, most: mostWide, resized: g.resized}, g.words))
+	g.scroll = look.NewScroll(container.New(&margins{side: look.Gap, edge: look.Step, most: mostWide, resized: g.resized}, g.words))
 	g.scroll.OnScroll = func(top, height float32) {
 		g.words.setView(top, height)
 		g.noticeEnd()
@@ -210,19 +210,21 @@ func (columns) Layout(o []fyne.CanvasObject, size fyne.Size) {
 
 // margins leaves room at both sides of the conversation, and keeps its lines readable.
 type margins struct {
-	side, most float32
-	resized    func(width float32)
+	side, edge, most float32
+	resized          func(width float32) // nil: nobody needs to know
 }
 
 func (m *margins) MinSize(o []fyne.CanvasObject) fyne.Size {
-	return o[0].MinSize().AddWidthHeight(2*m.side, look.Gap)
+	return o[0].MinSize().AddWidthHeight(2*m.side, 2*m.edge)
 }
 
 func (m *margins) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	w := fyne.Min(size.Width-2*m.side, m.most)
-	o[0].Move(fyne.NewPos(m.side, look.Step))
-	o[0].Resize(fyne.NewSize(w, fyne.Max(size.Height-look.Gap, 0)))
-	m.resized(w)
+	o[0].Move(fyne.NewPos(m.side, m.edge))
+	o[0].Resize(fyne.NewSize(w, fyne.Max(size.Height-2*m.edge, 0)))
+	if m.resized != nil {
+		m.resized(w)
+	}
 }
 
 // Shown brings the page up to date when it comes into view.
@@ -260,6 +262,11 @@ func (g *Page) HasChat() bool { return g.loaded }
 
 // CanSend tells whether there is something that can be sent now.
 func (g *Page) CanSend() bool { return !g.active && !g.sending && g.loaded && !g.composer.empty() }
+
+// CanRepeat tells whether there is a question that can be asked again.
+func (g *Page) CanRepeat() bool {
+	return !g.active && !g.sending && g.loaded && len(g.chat.Turns) > 0
+}
 
 // Open shows a chat.
 func (g *Page) Open(id string) {
@@ -345,6 +352,10 @@ func (g *Page) update() {
 	showIf(g.none, g.open == "" && g.list.settled)
 	showIf(g.fresh, g.loaded && len(g.chat.Turns) == 0 && !g.form.view.Visible())
 	showIf(g.scroll, g.loaded && len(g.chat.Turns) > 0 && !g.form.view.Visible())
+	if g.composer.view.Visible() == g.form.view.Visible() {
+		showIf(g.composer.view, !g.form.view.Visible())
+		g.conversation.Refresh()
+	}
 	c := &g.composer
 	showIf(c.send, !g.active)
 	showIf(c.stop, g.active)

@@ -8,6 +8,7 @@ import (
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/widget"
 
 	"velo/ui/console"
@@ -115,7 +116,7 @@ func (c *composer) build(p *Page) {
 	tools := look.Trailing(look.Step, look.Trailing(look.Step, look.Line(look.Step, buttons...), c.hint),
 		look.Sized(96, 0, look.Over(c.send, c.stop)))
 	c.rows = look.Rows(look.Step, c.notice, c.results, c.attached, c.entry, tools)
-	c.view = look.Rows(0, look.Rule(), look.Inset(look.Step, look.Gap, look.Gap, look.Gap, c.rows))
+	c.view = look.Rows(0, look.Rule(), container.New(&margins{side: look.Gap, edge: 12, most: mostWide}, c.rows))
 	c.stop.Hide()
 	c.notice.Hide()
 	c.attached.Hide()

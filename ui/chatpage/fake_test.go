@@ -255,7 +255,7 @@ func newStage(t *testing.T, f *fake, width, height float32) *stage {
 		Chosen:      func() (console.Endpoint, string) { return console.Endpoint{ID: "e1", Name: "Local"}, "qwen3-32b" },
 		ChooseImage: func(then func(string)) {},
 		Copy:        func(text string) { g.copied = append(g.copied, text) },
-		Save: func(name string, write func(string) (string, error)) {
+		Save: func(write func(string) (string, error)) {
 			file, err := write(g.dir)
 			g.said = append(g.said, fmt.Sprint(file, err))
 		},

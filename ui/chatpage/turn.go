@@ -24,6 +24,7 @@ import (
 // The sizes of what is not text, in units.
 const (
 	buttonHeight = 32
+	buttonInset  = 15 // from the edge of a button without a ground to its words
 	pictureSide  = 160
 	mostPrompt   = 24 // rows of a prompt that are shown until it is opened
 	mostPixels   = 40_000_000
@@ -122,7 +123,7 @@ func (l *layouter) turn(t *console.ChatTurn, o options) *turnView {
 		for _, c := range d.codes {
 			text := c.text
 			// The button lies over the head of its block: it takes no height of its own.
-			add(part{x: o.width - 104, w: 104, h: buttonHeight, over: true, base: first, dy: c.y - 2,
+			add(part{x: o.width - 108, w: 104, h: buttonHeight, over: true, base: first, dy: c.y - 2,
 				make: l.button("Copy code", func() { l.do.Text("the code", text) })})
 		}
 	}
@@ -149,11 +150,8 @@ func (l *layouter) turn(t *console.ChatTurn, o options) *turnView {
 		m.mono = true
 		add(space(look.Step), part{lines: paragraph(s, m, o.width, 0)})
 	}
-	stats := "Statistics"
-	if o.shown == t.ID {
-		stats = "Statistics: shown"
-	}
-	add(space(look.Half), part{h: buttonHeight, make: l.foot(t, stats)}, space(look.Gap))
+	_, bad := condition(t)
+	add(space(look.Half), part{x: -buttonInset, w: o.width, h: buttonHeight, make: l.foot(t, bad, o.shown == t.ID)}, space(look.Gap))
 	v.restack()
 	return v
 }
@@ -170,7 +168,7 @@ func (l *layouter) question(t *console.ChatTurn, o options, add func(...part)) {
 	head := []span{{text: who, style: strong, x: -1}, {text: "   " + when(t.Asked, o.now), style: small, x: -1}}
 	lines := []line{{h: buttonHeight, spans: head, join: "\n"}}
 	add(part{lines: lines})
-	add(part{x: o.width - 260, w: 260, h: buttonHeight, over: true, make: l.questionTools(t)})
+	add(part{x: o.width - 260 + buttonInset, w: 260, h: buttonHeight, over: true, make: l.questionTools(t)})
 	if t.Fill > 0 {
 		add(part{lines: paragraph(fillWords(t), small, o.width, 0)}, space(look.Half))
 	}
@@ -326,15 +324,21 @@ func (l *layouter) questionTools(t *console.ChatTurn) func() fyne.CanvasObject {
 }
 
 // foot are the buttons below a turn.
-func (l *layouter) foot(t *console.ChatTurn, stats string) func() fyne.CanvasObject {
+func (l *layouter) foot(t *console.ChatTurn, bad, shown bool) func() fyne.CanvasObject {
 	id := t.ID
 	return func() fyne.CanvasObject {
-		c := look.Line(look.Half,
+		c := look.Line(0,
 			quiet(choice{"Copy", func() { l.do.Copy(id, "markdown") }}),
 			quiet(choice{"JSON", func() { l.do.Copy(id, "json") }}),
-			quiet(choice{"cURL", func() { l.do.Copy(id, "curl") }}),
-			quiet(choice{"Send again", func() { l.do.Again(t) }}),
-			quiet(choice{stats, func() { l.do.Stats(id) }}))
+			quiet(choice{"cURL", func() { l.do.Copy(id, "curl") }}))
+		if !bad {
+			c.Add(quiet(choice{"Send again", func() { l.do.Again(t) }}))
+		}
+		if t.Measured != nil {
+			b := quiet(choice{"Statistics", func() { l.do.Stats(id) }})
+			b.SetEnabled(!shown)
+			c.Add(b)
+		}
 		return c
 	}
 }

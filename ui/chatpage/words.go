@@ -48,9 +48,9 @@ func summary(t *console.ChatTurn) string {
 		parts = append(parts, number("e2e", r.E2E, ""))
 	}
 	if t.Finish != "" {
-		parts = append(parts, "finish: "+t.Finish)
+		parts = append(parts, t.Finish)
 	}
-	return strings.Join(parts, "  ·  ")
+	return strings.Join(parts, " · ")
 }
 
 // condition says how a turn ended, where that needs words; bad is true for failures.

@@ -208,7 +208,7 @@ func (g *Panel) save(extension string, encode func(*sheet) ([]byte, error)) {
 		g.Say(look.OnAmber, nothingYet)
 		return
 	}
-	g.Save("chat", func(dir string) (string, error) {
+	g.Save(func(dir string) (string, error) {
 		s, ok := g.sheetOf()
 		if !ok {
 			return "", fmt.Errorf("%s", nothingYet)

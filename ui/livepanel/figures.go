@@ -90,7 +90,10 @@ func written(low, high measure.Num) string {
 
 func rangeOf(low, high measure.Num, source measure.Source) figure {
 	f := made("Range, tok/s", "rolling", low, source, "The lowest and the highest sample of the rolling rate.")
-	f.value, f.unit = written(low, high), ""
+	f.value, f.unit, f.mark = written(low, high), "", ""
+	if low.Ok() && high.Ok() {
+		f.mark = source.Mark()
+	}
 	if low.Ok() && high.Ok() {
 		m, _ := measure.MetricByID("rolling")
 		f.exact = report.Exact(m, low) + " to " + report.Exact(m, high)

@@ -23,7 +23,7 @@ type Params struct {
 	Thread  *thread.Thread
 	Copy    func(text string)
 	Say     func(look.Tone, string)
-	Save    func(name string, write func(dir string) (file string, err error)) // asks for a folder where none is known
+	Save    func(write func(dir string) (file string, err error)) // asks for a folder where none is known
 	Redraw  func()                                                             // ask for a drawing soon
 	Scope   func(chat bool)                                                    // what is shown was chosen: the turn, or the whole chat
 	Regimes func() Regimes                                                     // nil: the line is not tinted
@@ -114,20 +114,28 @@ func New(p Params) *Panel {
 	g.title = look.NewText("Nothing measured yet").Sized(look.Small).In(look.Muted).Fixed(120)
 	help := func(o fyne.CanvasObject, title, text string) *look.Help { return look.NewHelp(g.layer, o, title, text) }
 	f := ofNothing()
-	var small []fyne.CanvasObject
 	for i := range g.tiles {
-		t := look.NewTile(f[i].name).Wide(tileWidth)
-		if i == fRate {
-			t = look.NewTile(f[i].name).Hero().Steady(4)
+		t := look.NewTile(f[i].name).Wide(tileWidth).Notes(0)
+		switch i {
+		case fRate:
+			t = look.NewTile(f[i].name).Hero().Steady(4).Notes(0)
+		case fRange:
+			t = t.Wide(2*tileWidth + look.Step)
+		case fGapP90, fOutput, fContext:
+			t = t.Notes(1)
 		}
 		g.tiles[i] = t
 		g.helps[i] = help(t, f[i].name, f[i].help)
-		if i != fRate {
-			small = append(small, g.helps[i])
+	}
+	row := func(from, to int) fyne.CanvasObject {
+		l := look.Line(look.Step)
+		for i := from; i <= to; i++ {
+			l.Add(g.helps[i])
 		}
+		return l
 	}
 	view := func(height float32) *plot.View {
-		v := plot.NewView(fyne.NewSize(160, height))
+		v := plot.NewView(fyne.NewSize(120, height))
 		v.OnSize = p.Redraw
 		return v
 	}
@@ -149,7 +157,7 @@ func New(p Params) *Panel {
 		help(g.byRequest[0], "TTFT by request", "Time to first token of each turn of the chat, the latest at the right."),
 		help(g.byRequest[1], "Tokens by request", "Output tokens of each turn of the chat, the latest at the right.")))
 	g.scroll = look.NewScroll(look.Inset(look.Step, look.Gap, look.Gap, look.Gap, look.Rows(12,
-		g.helps[fRate], look.Flow(look.Step, tileWidth, small...), splitHelp, charts, g.requestRows)))
+		g.helps[fRate], row(fMedian, fRange), row(fTTFT, fElapsed), row(fGapP50, fGapMax), row(fOutput, fAcceptance), splitHelp, charts, g.requestRows)))
 	foot := look.Rows(0, look.Rule(), look.Inset(look.Step, look.Gap, look.Step, look.Gap, look.Line(look.Half,
 		look.Button("PNG", g.SavePNG), look.Button("PDF", g.SavePDF), look.Button("Copy figures", g.CopyFigures))))
 	top := look.Rows(0, look.Inset(look.Step, look.Gap, look.Half, look.Gap, look.Rows(look.Half, head, g.title)), look.Rule())
@@ -212,7 +220,7 @@ func (g *Panel) Prepare(s console.ChatLive, mine bool, p look.Palette) (show fun
 	d.palette = p
 	if mine {
 		d.follow.look(g.Regimes, s.TurnID, s.Reasoning, s.Answer, s.Elapsed.Seconds())
-		if d.wasLive == s.TurnID && s.Elapsed-d.last < 240*time.Millisecond && s.Elapsed >= d.last {
+		if d.wasLive == s.TurnID && s.Elapsed-d.last < 240*time.Millisecond && s.Elapsed >= d.last && !g.resized() {
 			return func() {} // figures that change faster than this are not read
 		}
 		if d.wasLive != s.TurnID {
