@@ -16,7 +16,7 @@ import (
 
 // chatIdle is how long a chat's session stays open for the next turn. While it is open, no backup is
 // made and the list says that it goes on.
-const chatIdle = 10 * time.Minute
+const chatIdle = 5 * time.Minute
 
 // chatKind is the kind of a session that is a chat, as its header says it: see chatHeader.
 const chatKind = "chat"
@@ -147,6 +147,42 @@ func (s *chatSession) close() {
 	}
 	s.console.noteHeadline(s.header.ID)
 	s.console.changed(console.ChangedSessions)
+}
+
+// atRest tells whether a session that is still open belongs to a chat in which nothing goes on: for the
+// user it is done.
+func (t *theChats) atRest(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.sessionOf(id)
+	return s != nil && !t.turn.active(s.chat)
+}
+
+// sessionOf is the open session of an identity, nil where there is none. t.mu is held.
+func (t *theChats) sessionOf(id string) *chatSession {
+	for _, s := range t.sessions {
+		if s.header.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// release closes the session of a chat in which nothing goes on.
+func (t *theChats) release(id string) {
+	t.mu.Lock()
+	s := t.sessionOf(id)
+	t.mu.Unlock()
+	if s != nil {
+		t.closeIdle(s)
+	}
+}
+
+// busy tells whether a turn goes on.
+func (t *theChats) busy() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.turn.active("")
 }
 
 // closeIdle closes a session that nothing was asked in for long.

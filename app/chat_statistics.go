@@ -99,10 +99,8 @@ func exchangeOf(s *bench.Session, u store.ChatTurn) *bench.Exchange {
 func (t *theChats) sessionEvents(id string) (*bench.Session, error) {
 	var rec *store.Recorder
 	t.mu.Lock()
-	for _, s := range t.sessions {
-		if s.header.ID == id {
-			rec = s.rec.Load()
-		}
+	if s := t.sessionOf(id); s != nil {
+		rec = s.rec.Load()
 	}
 	t.mu.Unlock()
 	if rec != nil {

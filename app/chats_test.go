@@ -282,6 +282,12 @@ func TestChatStop(t *testing.T) {
 	if err := c.Chats().Send(k.ID, console.ChatMessage{Text: "Me too."}); err == nil || !strings.Contains(err.Error(), "a turn goes on") {
 		t.Errorf("a second question at once: %v", err)
 	}
+	if list, err := c.Sessions(); err != nil || len(list) > 0 && list[0].State != "running" {
+		t.Errorf("the sessions are %+v, %v", list, err)
+	}
+	if err := c.Start(console.RunSpec{SuiteID: "prebuilt-sanity", Workers: 1, Repeat: 1}); err == nil || !strings.Contains(err.Error(), "a chat is answered") {
+		t.Errorf("a run beside a turn: %v", err)
+	}
 	if err := c.Chats().DeleteChat(k.ID); err == nil {
 		t.Error("a chat was deleted under its turn")
 	}
@@ -536,6 +542,9 @@ func TestChatModelChanges(t *testing.T) {
 func TestChatSessionEndsWhenIdle(t *testing.T) {
 	c, k := talking(t, scenario(t, "instant"))
 	a := asked(t, c, k.ID, console.ChatMessage{Text: "a"})
+	if list, err := c.Sessions(); err != nil || len(list) != 1 || list[0].State != "done" {
+		t.Errorf("between two turns the sessions are %+v, %v", list, err)
+	}
 	c.chats.mu.Lock()
 	s := c.chats.sessions[k.ID]
 	c.chats.mu.Unlock()
@@ -546,6 +555,8 @@ func TestChatSessionEndsWhenIdle(t *testing.T) {
 	}
 	if b := asked(t, c, k.ID, console.ChatMessage{Text: "b"}); b.Session == a.Session {
 		t.Error("an ended session was used again")
+	} else if err := c.DeleteSession(b.Session); err != nil { // it is open
+		t.Error(err)
 	}
 }
 

@@ -501,6 +501,9 @@ func (c *theConsole) Sessions() ([]console.Session, error) {
 			Began: s.Began, Duration: s.Duration, State: s.State, Requests: s.Requests, Failed: s.Failed,
 			Tokens: s.Tokens, Workers: s.Workers, TTFT: measure.Missing, Rate: measure.Missing, Source: measure.Source(s.Source),
 		}
+		if s.State == store.StateRunning && c.chats.atRest(s.ID) {
+			out[i].State = store.StateDone
+		}
 		if v, ok := s.Metrics["ttft"]; ok {
 			out[i].TTFT = measure.Num(v)
 		}
@@ -522,6 +525,7 @@ func (c *theConsole) Report(id string) (*report.Report, error) {
 
 // DeleteSession implements console.Console.
 func (c *theConsole) DeleteSession(id string) error {
+	c.chats.release(id)
 	if err := c.store.Delete(id); err != nil {
 		return err
 	}

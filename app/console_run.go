@@ -41,6 +41,9 @@ func (c *theConsole) Start(spec console.RunSpec) error {
 	if err != nil {
 		return err
 	}
+	if c.chats.busy() {
+		return errors.New("cannot start a run while a chat is answered: it would disturb it; wait for the answer's end, or stop it")
+	}
 	if spec.Workers < 1 || spec.Repeat < 1 {
 		return errors.New("cannot start the run: workers and repetitions start at 1")
 	}
