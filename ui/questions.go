@@ -7,6 +7,7 @@ import (
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/dialog"
 
+	"velo/ui/about"
 	"velo/ui/look"
 	"velo/ui/table"
 )
@@ -71,18 +72,20 @@ func (s *Shell) prompt(title, label, text, yes string, then func(string)) {
 	s.Window.Canvas().Focus(entry)
 }
 
+// showAbout shows which program this is and what it is made of.
 func (s *Shell) showAbout() {
-	text := "Velo " + s.Console.Version() + "\n" +
-		"Measures OpenAI-compatible endpoints: per token, per request and under load.\n\n" +
-		"Free software under the GNU Affero General Public License, version 3.\n" +
-		"Fonts: derived from IBM Plex, SIL Open Font License 1.1.\n" +
-		"Built with " + runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH + ", Fyne 2.8.1.\n\n" +
-		"Data folder: " + s.dataDir()
-	d := dialog.NewCustom("About Velo", "Close", look.Sized(520, 0, look.Rows(0, look.NewParagraph(text))), s.Window)
-	s.show(d)
+	version := s.Console.Version()
+	s.Thread.Work(func() func() {
+		dir := s.Console.Status().DataDir
+		return func() {
+			v := about.New(about.Params{Version: version, DataDir: dir, Built: "Built with " + runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH})
+			size := s.Window.Canvas().Size()
+			room := look.Sized(fyne.Min(1080, size.Width-160), fyne.Min(720, size.Height-200), v.Object)
+			s.show(dialog.NewCustom("About", "Close", room, s.Window))
+			s.Window.Canvas().Focus(v.Focus())
+		}
+	})
 }
-
-func (s *Shell) dataDir() string { return s.Console.Status().DataDir }
 
 // showShortcuts lists the keys.
 func (s *Shell) showShortcuts() {
