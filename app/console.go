@@ -36,6 +36,7 @@ type theConsole struct {
 
 	run        running
 	engine     *theEngine
+	telemetry  *theTelemetry
 	tokenizers tokenizers
 	keeping    sync.Mutex // settings are written in the order in which they changed
 	chats      *theChats
@@ -59,6 +60,7 @@ const (
 
 func newConsole(st *store.Store, dir string) *theConsole {
 	c := &theConsole{dir: dir, store: st, secrets: store.OpenSecrets(dir), watchers: map[int]func(string){}}
+	c.telemetry = newTelemetry(c)
 	c.engine = newEngine(c)
 	c.settings.Theme = "auto"
 	if _, err := st.Settings(settingsName, settingsSchema, &c.settings); err != nil {
@@ -163,6 +165,9 @@ func (c *theConsole) Endpoints() []console.Endpoint {
 
 // Engine implements console.Console.
 func (c *theConsole) Engine() console.Engine { return c.engine }
+
+// Telemetry implements console.Console.
+func (c *theConsole) Telemetry() console.Telemetry { return c.telemetry }
 
 func (c *theConsole) keyed(endpoint string) bool {
 	c.mu.Lock()
@@ -638,6 +643,7 @@ func (c *theConsole) Close() error {
 	c.run.wait()
 	c.chats.close()
 	c.engine.close()
+	c.telemetry.close()
 	c.builtIn.stop()
 	return c.store.Close()
 }

@@ -69,7 +69,8 @@ func (c *theConsole) Start(spec console.RunSpec) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.live, r.clock, r.ended, r.cancel, r.done = measure.NewLive(measure.Options{}), bench.StartClock(), 0, cancel, make(chan struct{})
-	r.rec = &recording{open: func(h *bench.Header) (recorder, error) { return c.store.Record(h) }, live: r.live}
+	clock := r.clock
+	r.rec = &recording{open: func(h *bench.Header) (recorder, error) { return c.recordMeasured(h, clock) }, live: r.live}
 	model := spec.Model
 	if model == "" {
 		model = e.Model
@@ -87,6 +88,8 @@ func (c *theConsole) Start(spec console.RunSpec) error {
 
 func (c *theConsole) measure(ctx context.Context, m *measurement, clock bench.Clock, rec *recording) {
 	r := &c.run
+	c.telemetry.runs(1)
+	defer c.telemetry.runs(-1)
 	outcome, err := func() (runner.Outcome, error) {
 		var err error
 		if m.endpoint, m.key, err = c.connect(ctx, r.spec().EndpointID); err != nil {

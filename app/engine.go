@@ -27,6 +27,8 @@ type theEngine struct {
 	kept engineSettings
 	ran  console.EngineConfig // that it was started with last
 	key  string               // and the key
+	// tells is where the engine that was started last sends its telemetry; empty = nowhere.
+	tells string
 }
 
 var _ console.Engine = (*theEngine)(nil)
@@ -136,7 +138,7 @@ func (e *theEngine) command() (supervise.Command, console.EngineConfig, error) {
 	if err != nil {
 		return supervise.Command{}, c, fmt.Errorf("cannot start the engine: the path of this program is not known: %w", err)
 	}
-	s := supervise.Command{Path: path, Args: append([]string{"serve"}, serveFlags(c)...), Env: e.env, Host: listenHost(c), Port: c.Port}
+	s := supervise.Command{Path: path, Args: append([]string{"serve"}, e.flags(c)...), Env: e.env, Host: listenHost(c), Port: c.Port}
 	if c.HasKey {
 		if s.Key, err = e.console.secrets.Get(console.EngineID); err != nil {
 			return s, c, fmt.Errorf("cannot read the engine's key from the %s: %w", e.console.secrets.Where(), err)
@@ -188,11 +190,19 @@ func (e *theEngine) run(start func(supervise.Command) error) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	tells := e.console.telemetry.told(config).Telemetry
 	if err := start(command); err != nil {
 		return err
 	}
-	e.ran, e.key = config, command.Key
+	e.ran, e.key, e.tells = config, command.Key, tells
 	return nil
+}
+
+// elsewhere is where the settings of the running engine send its telemetry; empty = they do not say.
+func (e *theEngine) elsewhere() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ran.Telemetry
 }
 
 // Stop implements console.Engine.

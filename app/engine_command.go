@@ -32,6 +32,17 @@ func serveFlags(c console.EngineConfig) []string {
 	return flags
 }
 
+// flags are those that the engine is started with: the receiver of this window hears it, unless the
+// config sends its telemetry elsewhere.
+func (e *theEngine) flags(c console.EngineConfig) []string {
+	told := e.console.telemetry.told(c)
+	flags := serveFlags(told)
+	if c.Telemetry == "" && told.Telemetry != "" {
+		flags = append(flags, "--otel-metrics=on", "--otel-protobuf=on")
+	}
+	return flags
+}
+
 // Command implements console.Engine.
 func (e *theEngine) Command(c console.EngineConfig) string {
 	if c.Model == "" {
@@ -41,7 +52,7 @@ func (e *theEngine) Command(c console.EngineConfig) string {
 	if c.HasKey {
 		line = serveKey + "=… " + line
 	}
-	for _, f := range serveFlags(c) {
+	for _, f := range e.flags(c) {
 		line += " " + quoted(f)
 	}
 	return line

@@ -47,6 +47,8 @@ type fake struct {
 	chats    fakeChats
 	servers  []console.Server // that are found on this machine
 	searches int
+
+	telemetry fakeTelemetry
 }
 
 var _ console.Console = (*fake)(nil)
@@ -55,6 +57,7 @@ func newFake() *fake {
 	f := &fake{settings: console.Settings{Theme: "dark"}, reports: map[string]*report.Report{}, renamed: map[string]string{}}
 	f.engine.fake = f
 	f.chats.fake = f
+	f.telemetry.fake = f
 	f.engine.config = console.EngineConfig{Port: 8000, PrefixCache: true}
 	f.engine.status.State = console.EngineStopped
 	f.endpoints = []console.Endpoint{{ID: "builtin", Name: "Built-in scripted endpoint", BuiltIn: true}}

@@ -172,6 +172,8 @@ type Console interface {
 	Engine() Engine
 	// Chats is the part that converses.
 	Chats() Chats
+	// Telemetry is the receiver of what engines tell of themselves.
+	Telemetry() Telemetry
 	// Preferences is what the user sets.
 	Preferences() Preferences
 

@@ -1,0 +1,243 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"velo/bench"
+	"velo/bench/otlp"
+	"velo/bench/otlp/stream"
+	"velo/ui/console"
+)
+
+// theTelemetry is the receiver of the window: how it is configured, and what it records.
+type theTelemetry struct {
+	console  *theConsole
+	receiver *otlp.Receiver
+
+	saving sync.Mutex // settings take effect in the order in which they are kept
+
+	mu         sync.Mutex
+	settings   console.TelemetrySettings
+	token      string
+	measuring  int // runs that go on
+	recordings map[string]*otlp.Recording
+	recorded   []console.TelemetryRecorded
+	kept       sync.WaitGroup // of recordings that are being kept
+	closed     bool
+}
+
+var _ console.Telemetry = (*theTelemetry)(nil)
+
+// Where the receiver's settings are in the store, and its token among the secrets.
+const (
+	telemetrySettingsName   = "telemetry"
+	telemetrySettingsSchema = 1
+	telemetryTokenID        = "telemetry"
+)
+
+// shareWhileMeasuring is what of one core records may take while a run goes on: more would be taken
+// from who reads the tokens.
+const shareWhileMeasuring = 0.25
+
+// mostRecorded is how many recordings that have ended are listed.
+const mostRecorded = 20
+
+func defaultTelemetry() console.TelemetrySettings {
+	return console.TelemetrySettings{
+		GRPC: 4317, HTTP: []int{4318, 9381},
+		Keep: 15 * time.Minute, KeepBytes: 256 << 20,
+		Back: time.Minute, For: 10 * time.Minute, Tokens: 1_000_000, Bytes: 256 << 20,
+	}
+}
+
+func newTelemetry(c *theConsole) *theTelemetry {
+	t := &theTelemetry{console: c, receiver: otlp.New(otlp.Options{}), settings: defaultTelemetry(), recordings: map[string]*otlp.Recording{}}
+	kept := t.settings
+	kept.HTTP = nil // a list that is read is not to be written over the default one
+	found, err := c.store.Settings(telemetrySettingsName, telemetrySettingsSchema, &kept)
+	switch {
+	case err != nil:
+		c.notice("The settings of the receiver of telemetry could not be read, it is off: " + err.Error())
+	case found:
+		t.settings = kept
+	}
+	if t.settings.HasToken {
+		if t.token, err = c.secrets.Get(telemetryTokenID); err != nil || t.token == "" {
+			// Without its token it would take records from anybody.
+			t.settings.On = false
+			c.notice("The receiver of telemetry is off: its token could not be read from the " + c.secrets.Where() + ". Enter it again on the Telemetry page.")
+		}
+	}
+	if err := t.receiver.Configure(t.config()); err != nil {
+		c.notice("The receiver of telemetry is off: " + err.Error())
+	}
+	return t
+}
+
+// config is what the receiver is to do. t.mu is held, or t not yet shared.
+func (t *theTelemetry) config() otlp.Config {
+	s := t.settings
+	c := otlp.Config{Enabled: s.On, Token: t.token, Streams: stream.Options{Keep: s.Keep, Bytes: s.KeepBytes}}
+	at := func(port int) string { return net.JoinHostPort(s.Host, strconv.Itoa(port)) }
+	if s.GRPC > 0 {
+		c.GRPC = []string{at(s.GRPC)}
+	}
+	for _, p := range s.HTTP {
+		c.HTTP = append(c.HTTP, at(p))
+	}
+	for _, u := range s.Polls {
+		c.Poll = append(c.Poll, otlp.Poll{URL: u})
+	}
+	if t.measuring > 0 {
+		c.Limits.Core = shareWhileMeasuring
+	}
+	return c
+}
+
+// Settings implements console.Telemetry.
+func (t *theTelemetry) Settings() console.TelemetrySettings {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.settings
+	s.HTTP, s.Polls = slices.Clone(s.HTTP), slices.Clone(s.Polls)
+	return s
+}
+
+// checkReceiver refuses what cannot be meant, before anything is kept.
+func checkReceiver(s console.TelemetrySettings) error {
+	ports := slices.Clone(s.HTTP)
+	if s.GRPC != 0 {
+		ports = append(ports, s.GRPC)
+	}
+	for _, p := range ports {
+		if p < 1 || p > 65535 {
+			return fmt.Errorf("cannot listen on port %d: ports are 1 to 65535", p)
+		}
+	}
+	switch {
+	case len(ports) == 0 && len(s.Polls) == 0:
+		return errors.New("cannot receive anything: name a port for gRPC or for HTTP, or a metrics page")
+	case s.Keep < time.Minute || s.Keep > 24*time.Hour:
+		return errors.New("cannot keep streams so long: from 1 minute to 24 hours")
+	case s.KeepBytes < 16<<20 || s.KeepBytes > 16<<30:
+		return errors.New("cannot give streams so much memory: from 16 MiB to 16 GiB")
+	case s.Back < 0 || s.Back > s.Keep:
+		return errors.New("cannot record from so long before the press: streams are not kept so long")
+	case s.For < time.Second || s.For > 24*time.Hour:
+		return errors.New("cannot record for so long: from 1 second to 24 hours")
+	case s.Tokens < 1 || s.Tokens > 100_000_000:
+		return errors.New("cannot record so many tokens: from 1 to 100 million")
+	case s.Bytes < 1<<20 || s.Bytes > 16<<30:
+		return errors.New("cannot record so much: from 1 MiB to 16 GiB")
+	}
+	return nil
+}
+
+// SaveSettings implements console.Telemetry.
+func (t *theTelemetry) SaveSettings(s console.TelemetrySettings, token *string) error {
+	if err := checkReceiver(s); err != nil {
+		return err
+	}
+	s.HTTP, s.Polls = slices.Clone(s.HTTP), slices.Clone(s.Polls)
+	t.saving.Lock()
+	defer t.saving.Unlock()
+	t.mu.Lock()
+	was, key := t.settings, t.token
+	t.mu.Unlock()
+	s.HasToken = was.HasToken
+	if token != nil {
+		s.HasToken, key = *token != "", *token
+	}
+	if s.On && s.HasToken && key == "" {
+		return errors.New("cannot turn the receiver on: its token could not be read; enter it again, or remove it")
+	}
+	t.mu.Lock()
+	old := t.token
+	t.settings, t.token = s, key
+	err := t.receiver.Configure(t.config())
+	if err != nil {
+		t.settings, t.token = was, old
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer t.console.changed(console.ChangedTelemetry)
+	if token != nil {
+		if err := t.console.secrets.Set(telemetryTokenID, *token); err != nil {
+			return fmt.Errorf("cannot keep the receiver's token in the %s: %w", t.console.secrets.Where(), err)
+		}
+	}
+	if err := t.console.store.PutSettings(telemetrySettingsName, telemetrySettingsSchema, s); err != nil {
+		return fmt.Errorf("cannot keep the settings of the receiver: %w", err)
+	}
+	return nil
+}
+
+// FreePort implements console.Telemetry.
+func (t *theTelemetry) FreePort(from int) int {
+	s := t.Settings()
+	host := s.Host
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	for p := max(from, 1); p <= min(from+100, 65535); p++ {
+		if p == s.GRPC || slices.Contains(s.HTTP, p) {
+			continue
+		}
+		if l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(p))); err == nil {
+			_ = l.Close()
+			return p
+		}
+	}
+	return 0
+}
+
+// State implements console.Telemetry.
+func (t *theTelemetry) State() otlp.State { return t.receiver.State() }
+
+// Clear implements console.Telemetry.
+func (t *theTelemetry) Clear() { t.receiver.Clear() }
+
+// Snapshot implements console.Telemetry.
+func (t *theTelemetry) Snapshot(q otlp.Query) console.TelemetrySnapshot {
+	s := console.TelemetrySnapshot{Snapshot: t.receiver.Snapshot(q)}
+	s.Sources = sourcesOf(&s.Snapshot)
+	t.mu.Lock()
+	s.Recorded = slices.Clone(t.recorded)
+	t.mu.Unlock()
+	slices.Reverse(s.Recorded)
+	s.Deaf = t.deaf(&s.State)
+	return s
+}
+
+// measured is what a run or a chat of this program measures: requests are joined with the streams that
+// an engine tells of. clock is that of the client's session.
+func (t *theTelemetry) measured(clock bench.Clock) bench.Sink { return t.receiver.Measured(clock) }
+
+// runs tells that a run began (1) or ended (−1): while one goes on records get less of the machine.
+func (t *theTelemetry) runs(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was := t.measuring > 0
+	t.measuring += n
+	if now := t.measuring > 0; now != was && !t.closed {
+		// What is configured already cannot be refused.
+		_ = t.receiver.Configure(t.config())
+	}
+}
+
+// close ends listeners and recordings, and returns when what was recorded is kept.
+func (t *theTelemetry) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.receiver.Close()
+	t.kept.Wait()
+}
