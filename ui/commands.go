@@ -53,7 +53,7 @@ func (s *Shell) commandTable() []*command {
 		{id: "quit", menu: "File", title: "Quit", key: fyne.KeyQ, modifier: ctrl, run: s.Close, divides: true, quits: true},
 		{id: "chat.new", menu: "Chat", title: "New chat", key: fyne.KeyN, modifier: ctrl, run: s.newChat},
 		{id: "chat.send", menu: "Chat", title: "Send", key: fyne.KeyReturn, modifier: ctrl, run: s.chat.Send, can: onChat(s.chat.CanSend), divides: true},
-		{id: "chat.stop", menu: "Chat", title: "Stop (Escape)", key: fyne.KeyEscape, run: s.chat.Stop, can: onChat(s.chat.Active)},
+		{id: "chat.stop", menu: "Chat", title: "Stop the answer", key: fyne.KeyEscape, run: s.chat.Stop, can: onChat(s.chat.Active)},
 		{id: "chat.again", menu: "Chat", title: "Send again", key: fyne.KeyReturn, modifier: ctrl | fyne.KeyModifierShift, run: s.chat.SendAgain, can: onChat(s.chat.CanRepeat)},
 		{id: "chat.edit", menu: "Chat", title: "Edit last question", key: fyne.KeyUp, modifier: ctrl, run: s.chat.EditLast, can: onChat(s.chat.CanRepeat)},
 		{id: "chat.search", menu: "Chat", title: "Search chats", key: fyne.KeyF, modifier: ctrl, run: s.searchChats, divides: true},
@@ -125,13 +125,26 @@ func (c *command) keys() string {
 		parts = append(parts, "Shift")
 	}
 	if c.key != "" {
-		parts = append(parts, string(c.key))
+		parts = append(parts, keyName(c.key))
 	}
 	keys := strings.Join(parts, "+")
 	if c.letter != 0 {
 		keys += ", " + string(c.letter)
 	}
 	return keys
+}
+
+// keyName is how a key is called on a keyboard.
+func keyName(k fyne.KeyName) string {
+	switch k {
+	case fyne.KeyReturn:
+		return "Enter"
+	case fyne.KeyPageUp:
+		return "Page up"
+	case fyne.KeyPageDown:
+		return "Page down"
+	}
+	return string(k)
 }
 
 // buildMenu makes the menu from the commands, and the list of recent files.
