@@ -83,6 +83,13 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	say(w, string(b))
 }
 
+// asked are the calls so far, the most of them at once, and the blocks.
+func (m *model) asked() (calls, top int, blocks []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls, m.top, slices.Clone(m.blocks)
+}
+
 // say streams an answer.
 func say(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -139,7 +146,8 @@ func TestRefine(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for _, b := range m.blocks {
+	_, _, sent := m.asked()
+	for _, b := range sent {
 		if strings.Contains(b, "Println") {
 			t.Errorf("code was sent: %q", b)
 		}
@@ -222,8 +230,8 @@ func TestAttempts(t *testing.T) {
 			if err == nil && (len(got) != 1 || got[0].Regime != regime.Creative) {
 				t.Errorf("%v", got)
 			}
-			if m.calls != test.calls || !slices.Equal(*pauses, test.pauses) {
-				t.Errorf("%d calls with pauses %v, want %d with %v", m.calls, *pauses, test.calls, test.pauses)
+			if calls, _, _ := m.asked(); calls != test.calls || !slices.Equal(*pauses, test.pauses) {
+				t.Errorf("%d calls with pauses %v, want %d with %v", calls, *pauses, test.calls, test.pauses)
 			}
 		})
 	}
@@ -244,8 +252,8 @@ func TestParallel(t *testing.T) {
 	if _, err := a.run(t.Context(), classify(text)); err != nil {
 		t.Fatal(err)
 	}
-	if m.top > 3 || m.calls < 9 || last != [2]int{m.calls, m.calls} {
-		t.Errorf("%d calls, %d at once, progress %v", m.calls, m.top, last)
+	if calls, top, _ := m.asked(); top > 3 || calls < 9 || last != [2]int{calls, calls} {
+		t.Errorf("%d calls, %d at once, progress %v", calls, top, last)
 	}
 }
 
