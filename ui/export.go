@@ -81,9 +81,11 @@ func (s *Shell) exportAs(id string) {
 
 func (s *Shell) export(id string, formats []string, dir string) {
 	s.say(look.OnAccent, "Writing to "+dir+" …")
+	done := s.busy("Writing the report")
 	s.Thread.Work(func() func() {
 		files, err := s.Console.Export(id, formats, dir)
 		return func() {
+			done()
 			if err != nil {
 				s.say(look.OnRed, err.Error())
 				return

@@ -20,6 +20,7 @@ func (s *Shell) Open(paths ...string) {
 	if len(paths) == 0 {
 		return
 	}
+	done := s.busy("Opening " + filepath.Base(paths[0]))
 	s.Thread.Work(func() func() {
 		var last console.What
 		var failed []string
@@ -31,7 +32,10 @@ func (s *Shell) Open(paths ...string) {
 			}
 			last = what
 		}
-		return func() { s.opened(last, failed) }
+		return func() {
+			done()
+			s.opened(last, failed)
+		}
 	})
 }
 

@@ -98,7 +98,7 @@ func (p *commandPalette) filter() {
 		if i := slices.Index(p.latest, c.id); i >= 0 && c.id != "" {
 			score += 6 - min(i, 5)
 		}
-		hits = append(hits, scored{c, score})
+		hits = append(hits, scored{c, score - len(c.title)/4}) // of two that answer alike, the one that says less besides
 	}
 	slices.SortStableFunc(hits, func(a, b scored) int {
 		if typed == "" && a.can != b.can {

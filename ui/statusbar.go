@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 
 	"fyne.io/fyne/v2"
 
@@ -10,12 +11,15 @@ import (
 	"velo/ui/look"
 )
 
-// statusBar is the line at the bottom: the job that runs, how it is drawn, the store.
+// statusBar is the line at the bottom: what is measured and how it is drawn, what else goes on, the
+// store.
 type statusBar struct {
 	shell        *Shell
 	view         fyne.CanvasObject
+	lamp         *look.Lamp
 	job          *look.Text
-	mode         *look.Text
+	run          string   // what is said of it
+	jobs         []string // what else goes on, the latest last
 	store        *look.Text
 	active       bool
 	last         string // the run whose end was told
@@ -29,10 +33,10 @@ type statusBar struct {
 func (b *statusBar) build(s *Shell) {
 	b.shell = s
 	b.job = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(320)
-	b.mode = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(184)
+	b.lamp = look.NewLamp(176)
 	b.store = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(104)
 	version := look.NewText("Velo " + s.Console.Version()).Sized(look.Small).In(look.Muted)
-	bar := look.Trailing(look.Gap, b.job, look.Line(look.Margin, b.mode, b.store, version))
+	bar := look.Trailing(look.Gap, look.Frame(nil, nil, b.lamp.Container, b.job), look.Line(look.Margin, b.store, version))
 	b.view = look.Rows(0, look.Rule(), look.Panel(look.OnSurface, look.Inset(look.Half, look.Margin, look.Half, look.Gap, bar)))
 }
 
@@ -40,33 +44,34 @@ func (b *statusBar) build(s *Shell) {
 func (b *statusBar) show(s console.RunState) {
 	was := b.active
 	b.active = s.Active
+	tone, word := look.OnFaint, "nothing is measured"
 	switch {
 	case s.Active:
-		b.job.Set(fmt.Sprintf("Measuring %s: %d of %d requests. Ctrl+. stops.", s.Title, s.Progress.Done, s.Progress.Total))
+		b.run = fmt.Sprintf("%s: %d of %d requests. Ctrl+. stops.", s.Title, s.Progress.Done, s.Progress.Total)
+		if tone, word = look.OnAccent, "measuring, live drawing"; s.Drawing == bench.DrawingQuiet {
+			word = "measuring, quiet drawing"
+		}
 	case s.Finished == console.FinishedDone:
-		b.job.Set(s.Title + ": done")
+		b.run = s.Title + ": done"
 	case s.Finished == console.FinishedStopped:
-		b.job.Set(s.Title + ": stopped")
+		b.run = s.Title + ": stopped"
 	case s.Finished == console.FinishedFailed:
-		b.job.Set(s.Title + ": failed")
+		b.run = s.Title + ": failed"
+		tone, word = look.OnRed, "the last run failed"
 	default:
-		b.job.Set("No run yet")
+		b.run = "No run yet"
 	}
+	b.lamp.Set(tone, word)
+	b.tellJobs()
 	b.entitle(s)
 	if s.Trouble != b.trouble {
 		if b.trouble = s.Trouble; s.Trouble != "" {
 			b.shell.say(look.OnRed, s.Trouble)
 		}
 	}
-	mode := ""
 	if s.Active {
 		b.lastSpec, b.hasLast = s.Spec, true
-		mode = "Drawing: quiet, once a second"
-		if s.Drawing == bench.DrawingLive {
-			mode = "Drawing: live"
-		}
 	}
-	b.mode.Set(mode)
 	if was != s.Active {
 		b.shell.suites.Update()
 		b.shell.refreshCommands()
@@ -81,6 +86,33 @@ func (b *statusBar) show(s console.RunState) {
 				b.shell.say(look.OnRed, s.Title+" failed: "+s.Error)
 			}
 		}
+	}
+}
+
+// tellJobs writes what goes on besides the run, or else what became of it.
+func (b *statusBar) tellJobs() {
+	text := b.run
+	if n := len(b.jobs); n > 0 {
+		if text = b.jobs[n-1]; n > 1 {
+			text = fmt.Sprintf("%s, and %d more", text, n-1)
+		}
+		if b.active {
+			text = b.run + " · " + text
+		}
+	}
+	b.job.Set(text)
+}
+
+// busy shows in the status bar that work goes on, until it is called back. Call both on the UI thread.
+func (s *Shell) busy(what string) (done func()) {
+	b := &s.status
+	b.jobs = append(b.jobs, what)
+	b.tellJobs()
+	return func() {
+		if i := slices.Index(b.jobs, what); i >= 0 {
+			b.jobs = slices.Delete(b.jobs, i, i+1)
+		}
+		b.tellJobs()
 	}
 }
 

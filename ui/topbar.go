@@ -12,7 +12,7 @@ import (
 	"velo/ui/look"
 )
 
-// topBar holds the endpoint and the model that a run takes, the engine's switch, and what goes on.
+// topBar holds the endpoint and the model that a run takes, and the engine's switch.
 type topBar struct {
 	shell    *Shell
 	view     fyne.CanvasObject
@@ -23,8 +23,7 @@ type topBar struct {
 	engine   *look.PushButton
 	running  bool   // the engine's button stops it
 	state    string // of the engine
-	lamp     *look.Lamp
-	filling  bool // the pickers are set by the program: no intent of the user
+	filling  bool   // the pickers are set by the program: no intent of the user
 	listed   string
 }
 
@@ -44,27 +43,12 @@ func (b *topBar) build(s *Shell) {
 	add := look.Button("Add endpoint…", func() { s.editEndpoint(console.Endpoint{}) })
 	b.light = look.Dot(look.OnFaint)
 	b.engine = look.Button("Engine: stopped", s.toggleEngine)
-	b.lamp = look.NewLamp(160)
 	bar := look.Line(look.Step,
 		look.NewText("Endpoint").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.endpoint),
 		b.edit, add, look.Sized(look.Step, 0, look.NewSurface(look.OnSurface)),
 		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.model),
-		look.Spacer(), b.light, look.Sized(184, 0, b.engine), b.lamp.Container)
+		look.Spacer(), b.light, look.Sized(184, 0, b.engine))
 	b.view = look.Rows(0, look.Panel(look.OnSurface, look.Inset(look.Step, look.Margin, look.Step, look.Gap, bar)), look.Rule())
-}
-
-// show tells what goes on.
-func (b *topBar) show(s console.RunState) {
-	switch {
-	case s.Active && s.Spec.Quiet:
-		b.lamp.Set(look.OnAccent, "measuring, quiet drawing")
-	case s.Active:
-		b.lamp.Set(look.OnAccent, "measuring, live drawing")
-	case s.Finished == console.FinishedFailed:
-		b.lamp.Set(look.OnRed, "the last run failed")
-	default:
-		b.lamp.Set(look.OnFaint, "nothing is measured")
-	}
 }
 
 // showEngine tells how the engine is.

@@ -362,7 +362,6 @@ func (s *Shell) prepare(visible string) (show func(), next time.Duration) {
 	}
 	show = func() {
 		call(draw)
-		s.bar.show(f.run)
 		s.bar.showEngine(f.engine)
 		s.status.show(f.run)
 	}

@@ -84,7 +84,7 @@ func New(p Params) *View {
 	})
 	rows := look.NewScroll(v.table)
 	rows.OnScroll = v.table.SetView
-	v.table.OnShow, v.table.OnScroll = rows.Reveal, rows.Scrolled
+	v.table.OnScroll = rows.Scrolled
 	v.title = look.NewText("").Bold().Fixed(240)
 	v.text = widget.NewTextGrid()
 	v.scroll = container.NewScroll(v.text)
@@ -97,8 +97,9 @@ func New(p Params) *View {
 		v.scroll.ScrollToTop()
 	}
 	right := look.Frame(look.Inset(0, 0, look.Step, look.Gap, v.title), nil, nil, look.Inset(0, 0, 0, look.Gap, v.scroll))
-	v.Object = look.Frame(look.Inset(0, 0, look.Gap, 0, head), nil, nil, look.Columns(0, []float32{9, 10}, rows, right))
+	v.Object = look.Frame(look.Inset(0, 0, look.Gap, 0, head), nil, nil, look.Columns(0, []float32{8, 10}, rows, right))
 	v.table.Select(0)
+	v.table.OnShow = rows.Reveal // not before there is a size to scroll in
 	return v
 }
 

@@ -44,7 +44,6 @@ type Page struct {
 	state    *look.Lamp
 	again    *look.PushButton
 	servers  *fyne.Container
-	scripted *look.PushButton
 	scripts  *fyne.Container // the offer of the scripted endpoint
 	measures []*look.PushButton
 	recent   *fyne.Container
@@ -68,13 +67,12 @@ func New(p Params) *Page {
 	g.servers = look.Rows(0)
 	g.why = look.NewParagraph("").In(look.Amber)
 	g.why.Hide()
-	g.scripted = look.Button("Measure it", p.Scripted)
 	g.scripts = look.Rows(0)
 	g.recent = look.Rows(0)
 
 	head := look.Rows(look.Half,
 		look.NewText("Measure a server on this machine").Sized(look.Head).Bold(),
-		look.NewParagraph("Velo asks the usual ports of this machine which servers answer. Measure runs the quick sample, about a dozen short requests.").In(look.Muted))
+		look.NewParagraph("Velo asks the usual ports of this machine which servers answer. Measure runs the quick sample: a few short requests, a number within seconds.").In(look.Muted))
 	other := look.Flow(look.Gap, 272,
 		way("Another machine", "A server that is reached by an address, with or without a key.", look.Button("Add endpoint…", p.Add)),
 		way("Velo's own engine", "Choose a model folder or a .gguf file and serve it from this program.", look.Button("Choose a model…", p.Engine)),
@@ -223,7 +221,6 @@ func (g *Page) scriptedRow() fyne.CanvasObject {
 	if g.done && len(g.found) == 0 && g.search == nil {
 		b = look.MainButton("Measure", g.Scripted)
 	}
-	g.scripted = b
 	g.measures = append(g.measures, b)
 	return line(look.OnFaint, "Scripted endpoint", "Part of this program, and no real model: it sends tokens on a known schedule. Its reports say so.", b)
 }
