@@ -38,7 +38,10 @@ type choice struct {
 func (c *choice) option() *option { return &c.options[c.at] }
 
 // parameterPlan is what a turn sends besides its messages.
-type parameterPlan struct{ choices []*choice }
+type parameterPlan struct {
+	choices   []*choice
+	overruled bool // the extra parameters say how much to reason, and not the level
+}
 
 // newParameterPlan lays out the parameters of a chat for a family of servers, without those that
 // the server refused before.
@@ -81,11 +84,13 @@ func newParameterPlan(p console.ChatParameters, f family, refused []string) (*pa
 		set("tools", p.Tools)
 	}
 	if p.Reasoning != console.ReasoningDefault {
-		options := slices.Clone(reasoningOptions(f, p.Reasoning))
-		for i := range options { // what the user writes wins
-			options[i].members = slices.DeleteFunc(slices.Clone(options[i].members), func(m member) bool { _, taken := extra[m.name]; return taken })
+		options := reasoningOptions(f, p.Reasoning)
+		plan.overruled = slices.ContainsFunc(options, func(o option) bool {
+			return slices.ContainsFunc(o.members, func(m member) bool { _, taken := extra[m.name]; return taken })
+		})
+		if !plan.overruled { // what the user writes wins
+			add("reasoning", options...)
 		}
-		add("reasoning", options...)
 	}
 	if _, taken := extra["stream_options"]; !taken {
 		usage := option{members: []member{{"stream_options", json.RawMessage(`{"include_usage":true}`)}}}
@@ -188,6 +193,9 @@ func wordIn(message, name string) int {
 // remarks say which parameters were refused.
 func (p *parameterPlan) remarks() []string {
 	var list []string
+	if p.overruled {
+		list = append(list, "The extra parameters say how much to reason; the chat's own level was not sent.")
+	}
 	for _, c := range p.choices {
 		if c.refused == "" || c.quiet || c.name == "reasoning" { // whose remark says what was sent
 			continue

@@ -310,6 +310,15 @@ func TestChatRefusedParameters(t *testing.T) {
 	if asked(t, c, k.ID, console.ChatMessage{Text: "Sure?"}); s.count() != n+2 {
 		t.Errorf("%d requests with another value", s.count()-n)
 	}
+	// What the user writes by hand wins over the level.
+	q := console.ChatParameters{Reasoning: console.ReasoningOff, Extra: json.RawMessage(`{"chat_template_kwargs":{"enable_thinking":true}}`)}
+	if err := c.Chats().SetChatParameters(k.ID, q); err != nil {
+		t.Fatal(err)
+	}
+	u = asked(t, c, k.ID, console.ChatMessage{Text: "Sure?"})
+	if got := s.last(); string(got["chat_template_kwargs"]) != `{"enable_thinking":true}` || got["reasoning_effort"] != nil || !strings.Contains(strings.Join(u.Remarks, " "), "level was not sent") {
+		t.Errorf("sent was %s, remarks %q", got, u.Remarks)
+	}
 	// A refusal that names nothing is the user's to read.
 	s.mu.Lock()
 	s.answer = func(map[string]json.RawMessage) (int, string) {
