@@ -25,7 +25,7 @@ func (s *Shell) quit() {
 	s.settings.Page = s.current
 	deleted := s.sessions.Pending()
 	set := s.settings
-	keepEngine := s.engine.Flush()
+	keepEngine, keepSet := s.engine.Flush(), s.set.Flush()
 	s.status.job.Set("Closing: what was measured is being written.")
 	if s.bar.running {
 		s.status.job.Set("Closing: the engine is being stopped.")
@@ -34,6 +34,7 @@ func (s *Shell) quit() {
 		s.End()
 		s.Console.SaveSettings(set)
 		_ = keepEngine() // what was typed last: there is nobody left to tell
+		_ = keepSet()
 		for _, id := range deleted {
 			_ = s.Console.DeleteSession(id) // it stays in the list of the next start
 		}

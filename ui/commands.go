@@ -90,6 +90,8 @@ func (s *Shell) commandTable() []*command {
 		&command{id: "theme.auto", menu: "View", title: "Theme of the desktop", run: auto, checked: isAuto, divides: true},
 		&command{id: "theme.dark", menu: "View", title: "Dark theme", run: dark, checked: isDark},
 		&command{id: "theme.light", menu: "View", title: "Light theme", run: lite, checked: isLite},
+		&command{id: "text.larger", menu: "View", title: "Larger text", key: fyne.KeyEqual, modifier: ctrl, run: func() { s.larger(1) }, divides: true},
+		&command{id: "text.smaller", menu: "View", title: "Smaller text", key: fyne.KeyMinus, modifier: ctrl, run: func() { s.larger(-1) }},
 		&command{id: "view.full", menu: "View", title: "Full screen (F11)", key: fyne.KeyF11, run: s.fullScreen, divides: true},
 		&command{id: "help.shortcuts", menu: "Help", title: "Shortcuts", key: fyne.KeyF1, letter: '?', run: s.showShortcuts},
 		&command{id: "help.about", menu: "Help", title: "About Velo", run: s.showAbout},

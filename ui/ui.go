@@ -21,6 +21,7 @@ import (
 	"velo/ui/reportpage"
 	"velo/ui/runpage"
 	"velo/ui/sessionspage"
+	"velo/ui/settingspage"
 	"velo/ui/startpage"
 	"velo/ui/suitespage"
 	"velo/ui/thread"
@@ -45,6 +46,7 @@ const (
 	ReportPage   = "report"
 	SessionsPage = "sessions"
 	EnginePage   = "engine"
+	SettingsPage = "settings"
 )
 
 // page is a row of the table of pages. What a page has no need of is nil.
@@ -83,6 +85,7 @@ type Shell struct {
 	report   *reportpage.Page
 	sessions *sessionspage.Page
 	engine   *enginepage.Page
+	set      *settingspage.Page
 
 	navigation []*look.Item
 	centre     *fyne.Container // the pages
@@ -131,6 +134,7 @@ func New(p Params) *Shell {
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.settings = p.Console.Settings()
+	s.scale()
 	s.theme = &look.Theme{Mode: look.Mode(s.settings.Theme)}
 	fyne.CurrentApp().Settings().SetTheme(s.theme)
 	s.palette.set(look.Now())
@@ -197,7 +201,7 @@ func (s *Shell) buildPages() {
 		GoSessions: func() { s.Show(SessionsPage) },
 	})
 	s.sessions = sessionspage.New(sessionspage.Params{
-		Sessions: c, Thread: s.Thread, Report: s.openReport, Import: s.chooseFile, Save: s.saveSession,
+		Sessions: c, Categories: c.Preferences(), Thread: s.Thread, Report: s.openReport, Import: s.chooseFile, Save: s.saveSession,
 		GoSuites: func() { s.Show(SuitesPage) }, Deleted: s.report.Forget, Renamed: s.report.Renamed,
 		Say: s.say, Offer: s.offer, Prompt: s.prompt, After: s.After,
 	})
@@ -206,6 +210,7 @@ func (s *Shell) buildPages() {
 		Copy: func(text string) { fyne.CurrentApp().Clipboard().SetContent(text) }, Measure: s.measureEngine, Stop: s.stopEngine,
 		Say: s.say, Redraw: func() { s.ticker.wake() }, After: s.After,
 	})
+	s.set = s.newSettingsPage()
 	s.begins = s.newStartPage()
 	s.chat = s.newChatPage()
 	s.pages = []page{
@@ -216,6 +221,7 @@ func (s *Shell) buildPages() {
 		{id: ReportPage, title: "Report", key: fyne.Key4, view: s.report.View, shown: s.report.Shown, hidden: s.report.Hidden, themed: s.report.Themed},
 		{id: SessionsPage, title: "Sessions", key: fyne.Key5, view: s.sessions.View, shown: s.sessions.Shown, changed: s.sessionsChanged},
 		{id: EnginePage, title: "Engine", key: fyne.Key8, view: s.engine.View, shown: s.engine.Shown, hidden: s.engine.Hidden, changed: s.engineChanged, prepare: s.drawEngine},
+		{id: SettingsPage, title: "Settings", key: fyne.Key9, view: s.set.View, shown: s.set.Shown, hidden: s.set.Hidden, changed: s.settingsChanged},
 	}
 }
 

@@ -67,6 +67,7 @@ var fields = []field{
 		less: func(a, b *console.Session) bool { return a.Began.Before(b.Began) },
 	},
 	text("Title", 120, func(s *console.Session) string { return s.Title }),
+	text("Category", 72, func(s *console.Session) string { return s.Category }),
 	text("Model", 96, func(s *console.Session) string { return s.Model }),
 	text("Endpoint", 96, func(s *console.Session) string { return s.Endpoint }),
 	count("Workers", func(s *console.Session) int { return s.Workers }),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/widget"
 
 	"velo/ui/console"
 	"velo/ui/look"
@@ -23,17 +24,24 @@ type Sessions interface {
 	RenameSession(id, title string) error
 }
 
+// Categories are the words that sessions are sorted by.
+type Categories interface {
+	Categories() ([]console.Category, error)
+	SetCategory(sessionID, name string) error
+}
+
 // Params is what the page is given.
 type Params struct {
-	Sessions Sessions
-	Thread   *thread.Thread
-	Report   func(id string)        // open the report of a session
-	Import   func()                 // choose a file
-	Save     func(id, title string) // choose where to write the session as a .velo file
-	GoSuites func()
-	Deleted  func(id string)
-	Renamed  func(id, title string)
-	Say      func(look.Tone, string)
+	Sessions   Sessions
+	Categories Categories
+	Thread     *thread.Thread
+	Report     func(id string)        // open the report of a session
+	Import     func()                 // choose a file
+	Save       func(id, title string) // choose where to write the session as a .velo file
+	GoSuites   func()
+	Deleted    func(id string)
+	Renamed    func(id, title string)
+	Say        func(look.Tone, string)
 	// Offer tells that something can be undone until forget is called.
 	Offer func(text, undo string, onUndo func()) (forget func())
 	// Prompt asks for a text, and gives it to then when the user agrees.
@@ -60,6 +68,10 @@ type Page struct {
 	empty, failed, full          fyne.CanvasObject
 	failure                      *look.Paragraph
 	filter                       *look.Entry
+	category                     *widget.Select
+	categories                   []string // those that there are
+	filling                      bool     // the picker is set by the program
+	sort                         *look.PushButton
 	count                        *look.Text
 	open, rename, save, deleteIt *look.PushButton
 	table                        *table.Table
@@ -82,6 +94,12 @@ func New(p Params) *Page {
 	g.filter = look.NewEntry("Filter by title, model, endpoint, suite or state")
 	g.filter.OnChanged = func(string) { g.arrange() }
 	g.filter.OnEscape = func() { g.filter.SetText("") }
+	g.category = widget.NewSelect([]string{anyCategory}, func(string) {
+		if !g.filling {
+			g.arrange()
+		}
+	})
+	g.sort = look.Button("Category…", g.askCategory)
 	g.count = look.NewText("").Sized(look.Small).In(look.Muted)
 	g.open = look.MainButton("Open report", func() { g.with(func(s console.Session) { p.Report(s.ID) }) })
 	g.rename = look.Button("Rename…", g.askRename)
@@ -114,7 +132,7 @@ func New(p Params) *Page {
 
 	head := look.Rows(look.Gap,
 		look.Trailing(look.Gap, look.Line(look.Gap, look.NewText("Sessions").Sized(look.Head).Bold(), g.count), look.Line(look.Step, imp)),
-		look.Trailing(look.Gap, g.filter, look.Line(look.Step, g.deleteIt, g.rename, g.save, g.open)))
+		look.Trailing(look.Gap, look.Trailing(look.Step, g.filter, look.Sized(168, 0, g.category)), look.Line(look.Step, g.deleteIt, g.sort, g.rename, g.save, g.open)))
 	g.full = look.Inset(look.Gap, look.Margin, 0, look.Margin, look.Frame(look.Inset(0, 0, look.Step, 0, head), nil, nil, g.scroll))
 	g.View = look.Over(g.empty, g.failed, g.full)
 	g.only(g.full)
@@ -139,7 +157,12 @@ func (g *Page) Shown() { g.Reload() }
 func (g *Page) Reload() {
 	g.Thread.Work(func() func() {
 		list, err := g.Sessions.Sessions()
+		known, knownErr := g.Categories.Categories()
 		return func() {
+			if knownErr != nil {
+				g.Say(look.OnRed, knownErr.Error())
+			}
+			g.takeCategories(known)
 			if err != nil {
 				g.failure.Set(err.Error())
 				g.only(g.failed)
@@ -168,7 +191,7 @@ func (g *Page) arrange() {
 			continue
 		}
 		total++
-		if matches(s, words) {
+		if g.inCategory(s) && matches(s, words) {
 			g.shown = append(g.shown, s)
 		}
 	}
@@ -218,7 +241,7 @@ func (g *Page) arrange() {
 }
 
 func matches(s console.Session, words []string) bool {
-	text := strings.ToLower(strings.Join([]string{s.Title, s.Model, s.Endpoint, s.Suite, s.State, s.ID, s.Began.Local().Format("2006-01-02 15:04")}, " "))
+	text := strings.ToLower(strings.Join([]string{s.Title, s.Model, s.Endpoint, s.Suite, s.Category, s.State, s.ID, s.Began.Local().Format("2006-01-02 15:04")}, " "))
 	for _, w := range words {
 		if !strings.Contains(text, w) {
 			return false
@@ -245,7 +268,7 @@ func (g *Page) with(f func(console.Session)) {
 
 func (g *Page) buttons() {
 	on := g.table.Selected() >= 0
-	for _, b := range []*look.PushButton{g.open, g.rename, g.save, g.deleteIt} {
+	for _, b := range []*look.PushButton{g.open, g.rename, g.sort, g.save, g.deleteIt} {
 		b.SetEnabled(on)
 	}
 }

@@ -1,0 +1,100 @@
+package ui
+
+import (
+	"os"
+	"strconv"
+	"sync"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/dialog"
+
+	"velo/ui/console"
+	"velo/ui/look"
+	"velo/ui/settingspage"
+)
+
+func (s *Shell) newSettingsPage() *settingspage.Page {
+	return settingspage.New(settingspage.Params{
+		Endpoints: s.Console, Preferences: s.Console.Preferences(), Thread: s.Thread,
+		Settings: func() console.Settings { return s.settings }, SetMode: s.SetMode, SetTextSize: s.SetTextSize,
+		ChooseFolder: func(title string, then func(string)) { s.askFolder(title, "Take this folder", then) },
+		ChooseFile:   s.chooseAnyFile, ShowData: s.showData, GoEngine: func() { s.Show(EnginePage) }, Quit: s.Close,
+		Say: s.say, Ask: s.ask, Prompt: s.prompt, After: s.After,
+	})
+}
+
+// settingsChanged brings the page of settings up to date while it is in view.
+func (s *Shell) settingsChanged(what string) {
+	if s.current == SettingsPage {
+		s.set.Changed(what)
+	}
+}
+
+// chooseAnyFile asks for a file and gives its path on.
+func (s *Shell) chooseAnyFile(title string, then func(path string)) {
+	d := dialog.NewFileOpen(func(r fyne.URIReadCloser, err error) {
+		if err != nil {
+			s.say(look.OnRed, "cannot use the file: "+err.Error())
+			return
+		}
+		if r == nil {
+			return
+		}
+		path := r.URI().Path()
+		_ = r.Close()
+		then(path)
+	}, s.Window)
+	d.SetTitleText(title)
+	s.showFileDialog(d)
+}
+
+// scaleVariable is by what Fyne is told a scale; it reads it anew whenever the theme is set.
+const scaleVariable = "FYNE_SCALE"
+
+// desktopScale is the scale that the desktop or the user's environment asks for.
+var desktopScale = sync.OnceValue(func() float64 {
+	if v, err := strconv.ParseFloat(os.Getenv(scaleVariable), 64); err == nil && v > 0 {
+		return v
+	}
+	if v := fyne.CurrentApp().Settings().Scale(); v > 0 {
+		return float64(v)
+	}
+	return 1
+})
+
+// scale tells Fyne how large everything is; the next theme that is set brings it about.
+func (s *Shell) scale() {
+	percent := s.settings.TextSize
+	if percent < console.TextSizes[0] || percent > console.TextSizes[len(console.TextSizes)-1] {
+		percent = 100
+	}
+	was := desktopScale()
+	if percent == 100 && os.Getenv(scaleVariable) == "" {
+		return
+	}
+	_ = os.Setenv(scaleVariable, strconv.FormatFloat(was*float64(percent)/100, 'g', -1, 64))
+}
+
+// SetTextSize changes the size of text and of everything else, in percent of the desktop's.
+func (s *Shell) SetTextSize(percent int) {
+	if percent == s.settings.TextSize {
+		return
+	}
+	s.settings.TextSize = percent
+	s.scale()
+	s.SetMode(s.theme.Mode)
+}
+
+// larger goes to the next text size in a direction.
+func (s *Shell) larger(by int) {
+	now := s.settings.TextSize
+	if now == 0 {
+		now = 100
+	}
+	for i, size := range console.TextSizes {
+		if size == now && i+by >= 0 && i+by < len(console.TextSizes) {
+			s.SetTextSize(console.TextSizes[i+by])
+			return
+		}
+	}
+}
