@@ -32,8 +32,7 @@ type Params struct {
 	Key         func(*fyne.KeyEvent) // a key that is not for a text
 	Redraw      func()               // ask for a drawing soon
 	Changed     func()               // what can be done changed
-	Regimes     func() livepanel.Regimes
-	Now         func() time.Time // nil: time.Now
+	Now         func() time.Time     // nil: time.Now
 }
 
 // Page is the page. Prepare may be called on any goroutine, everything else on the UI thread.
@@ -116,7 +115,7 @@ func New(p Params) *Page {
 		g.Now = time.Now
 	}
 	g.layouter.do = actions{Toggle: g.toggle, Version: g.version, Edit: g.edit, Again: g.sendAgain, Copy: g.copyTurn, Text: g.copyText, Stats: g.showStatistics}
-	g.panel = livepanel.New(livepanel.Params{Thread: p.Thread, Copy: p.Copy, Say: p.Say, Save: p.Save, Redraw: p.Redraw, Scope: g.setScope, Regimes: p.Regimes})
+	g.panel = livepanel.New(livepanel.Params{Thread: p.Thread, Copy: p.Copy, Say: p.Say, Save: p.Save, Redraw: p.Redraw, Scope: g.setScope})
 	g.list.build(g)
 	g.composer.build(g)
 	g.form.build(g)
@@ -155,6 +154,10 @@ func New(p Params) *Page {
 		if p.Key != nil {
 			p.Key(e)
 		}
+	}
+	g.words.OnRune = func(c rune) {
+		g.focus(g.composer.entry)
+		g.composer.entry.TypedRune(c)
 	}
 	g.scroll = look.NewScroll(container.New(&margins{side: look.Gap, edge: look.Step, most: mostWide, resized: g.resized}, g.words))
 	g.scroll.OnScroll = func(top, height float32) {
@@ -231,8 +234,8 @@ func (m *margins) Layout(o []fyne.CanvasObject, size fyne.Size) {
 func (g *Page) Shown() {
 	g.Reload()
 	g.Redraw()
-	if g.loaded && g.Focus != nil {
-		g.Focus(g.composer.entry)
+	if g.loaded {
+		g.focus(g.composer.entry)
 	}
 }
 
@@ -324,8 +327,8 @@ func (g *Page) take(c console.Conversation, err error) {
 	g.relayout()
 	g.statistics()
 	g.update()
-	if !same && g.Focus != nil && g.View.Visible() {
-		g.Focus(g.composer.entry)
+	if !same {
+		g.focus(g.composer.entry)
 	}
 }
 
@@ -532,11 +535,21 @@ func (g *Page) post(m console.ChatMessage, done func()) {
 			if done != nil {
 				done()
 			}
+			// A caret that blinks paints the window sixty times a second. While the answer comes the focus
+			// is on the text; what is typed goes on to the field.
+			g.focus(g.words)
 			g.read(id)
 			g.Redraw()
 			g.update()
 		}
 	})
+}
+
+// focus moves the focus, while the page is in view.
+func (g *Page) focus(o fyne.Focusable) {
+	if g.Focus != nil && g.View.Visible() {
+		g.Focus(o)
+	}
 }
 
 // Stop ends the turn that goes on; what came is kept.
@@ -565,9 +578,7 @@ func (g *Page) escape() {
 // edit puts a question back into the field; what is sent becomes another version of it.
 func (g *Page) edit(t *console.ChatTurn) {
 	g.composer.set(console.ChatMessage{Text: t.Prompt, Images: t.Images, Fill: t.Fill, Instead: t.ID})
-	if g.Focus != nil {
-		g.Focus(g.composer.entry)
-	}
+	g.focus(g.composer.entry)
 }
 
 // EditLast edits the last question.

@@ -1,6 +1,9 @@
 package chatpage
 
 import (
+	"bytes"
+	"errors"
+	"image"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -8,6 +11,8 @@ import (
 	"testing"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/driver/desktop"
+	"fyne.io/fyne/v2/test"
 
 	"velo/bench"
 	"velo/ui/console"
@@ -131,5 +136,487 @@ func TestAnswerStreamsAndEnds(t *testing.T) {
 	}
 	if g.page.Active() {
 		t.Error("the page thinks that the turn still runs")
+	}
+}
+
+func tap(t *testing.T, o fyne.CanvasObject, text string) {
+	t.Helper()
+	var found bool
+	var walk func(o fyne.CanvasObject)
+	walk = func(o fyne.CanvasObject) {
+		switch o := o.(type) {
+		case *look.PushButton:
+			if o.Text == text && !found {
+				found = true
+				if o.Disabled() {
+					t.Fatalf("the button %q cannot be pressed", text)
+				}
+				test.Tap(o)
+			}
+		case *fyne.Container:
+			for _, c := range o.Objects {
+				walk(c)
+			}
+		case fyne.Widget:
+			for _, c := range test.WidgetRenderer(o).Objects() {
+				walk(c)
+			}
+		}
+	}
+	walk(o)
+	if !found {
+		t.Fatalf("there is no button %q", text)
+	}
+}
+
+func TestEmptyStateBeginsAChat(t *testing.T) {
+	f := &fake{}
+	g := newStage(t, f, 1144, 690)
+	if !g.page.none.Visible() {
+		t.Fatal("without chats the page does not say what to do")
+	}
+	tap(t, g.page.none, "New chat")
+	g.pump()
+	if len(f.chats) != 1 || g.page.Selected() != "c1" || !g.page.fresh.Visible() {
+		t.Fatalf("%d chats, %q is open", len(f.chats), g.page.Selected())
+	}
+	if g.window.Canvas().Focused() != fyne.Focusable(g.page.composer.entry) {
+		t.Error("the caret is not in the field")
+	}
+}
+
+func TestNothingIsSentTwice(t *testing.T) {
+	f := &fake{}
+	g := newStage(t, f, 1144, 690)
+	g.page.NewChat()
+	g.pump()
+	g.page.Send() // there is nothing
+	g.page.composer.entry.SetText("one")
+	g.page.Send()
+	g.page.Send()
+	g.pump()
+	g.page.composer.entry.SetText("two")
+	g.page.Send() // one goes on
+	g.pump()
+	if len(f.sent) != 1 {
+		t.Fatalf("%d messages were sent, want 1", len(f.sent))
+	}
+	if g.page.composer.entry.Text != "two" {
+		t.Error("what was not sent is lost")
+	}
+}
+
+func TestAMessageThatFailsIsKept(t *testing.T) {
+	f := &fake{}
+	g := newStage(t, f, 1144, 690)
+	g.page.NewChat()
+	g.pump()
+	f.fail = errors.New("cannot send the message: a run measures this endpoint. Wait for its end")
+	g.page.composer.entry.SetText("one")
+	g.page.Send()
+	g.pump()
+	if g.page.composer.entry.Text != "one" || len(g.said) == 0 || !strings.Contains(g.said[len(g.said)-1], "Wait for its end") {
+		t.Errorf("the field holds %q, said was %q", g.page.composer.entry.Text, g.said)
+	}
+}
+
+func TestEscapeStops(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	escape := &fyne.KeyEvent{Name: fyne.KeyEscape}
+	g.page.composer.entry.TypedKey(escape)
+	g.pump()
+	if f.stops != 0 {
+		t.Fatal("stopped although nothing runs")
+	}
+	g.page.composer.entry.SetText("more")
+	g.page.Send()
+	g.pump()
+	f.stream("", "Some words", 1)
+	g.draw()
+	g.page.composer.entry.TypedKey(escape)
+	g.pump()
+	if f.stops != 1 {
+		t.Fatal("escape did not stop the turn")
+	}
+	f.finish(func(t *console.ChatTurn) { t.Status = bench.Stopped })
+	g.draw()
+	if s := g.seen(); !strings.Contains(s, "Some words") || !strings.Contains(s, "Stopped by you. What came is kept.") {
+		t.Errorf("the stopped turn is shown as:\n%s", s)
+	}
+}
+
+func TestEditAndVersions(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	g.draw()
+	g.page.scroll.To(0)
+	tap(t, g.page.words, "Edit")
+	g.pump()
+	c := &g.page.composer
+	if !strings.HasPrefix(c.entry.Text, "How is the decode rate") || !c.notice.Visible() {
+		t.Fatalf("the field holds %q", c.entry.Text)
+	}
+	c.entry.SetText("Another question")
+	g.page.Send()
+	g.pump()
+	if m := f.sent[len(f.sent)-1]; m.Instead != "t1" || m.Text != "Another question" {
+		t.Errorf("sent %+v", m)
+	}
+	if c.notice.Visible() {
+		t.Error("the notice stayed")
+	}
+	f.finish(nil)
+	g.draw()
+	g.page.scroll.To(0)
+	tap(t, g.page.words, "‹")
+	g.pump()
+	tap(t, g.page.words, "›")
+	g.pump()
+	if strings.Join(f.shown, " ") != "t0 t9" {
+		t.Errorf("shown were %q, want t0 and t9", f.shown)
+	}
+}
+
+func TestCallsAreAnswered(t *testing.T) {
+	f := talked()
+	_ = f.Send("c1", console.ChatMessage{Text: "What is the weather?"})
+	f.finish(func(t *console.ChatTurn) {
+		t.Calls = []console.ChatCall{{Name: "get_weather", Arguments: `{"city":"Bergen"}`}, {Name: "get_time", Arguments: `{}`}}
+	})
+	g := newStage(t, f, 1144, 690)
+	g.draw()
+	if s := g.seen(); !strings.Contains(s, "Calls get_weather") || !strings.Contains(s, `"city": "Bergen"`) {
+		t.Errorf("the call is not shown:\n%s", s)
+	}
+	c := &g.page.composer
+	if len(c.answers) != 2 || g.page.CanSend() {
+		t.Fatalf("%d results are asked for, can send: %v", len(c.answers), g.page.CanSend())
+	}
+	c.answers[0].SetText("rain")
+	g.page.Send()
+	g.pump()
+	if m := f.sent[len(f.sent)-1]; len(m.Results) != 2 || m.Results[0] != "rain" || m.Results[1] != "" {
+		t.Errorf("sent %+v", m)
+	}
+
+	f.finish(func(t *console.ChatTurn) { t.Calls = []console.ChatCall{{Name: "get_time"}} })
+	g.draw()
+	c.answers[0].SetText("noon")
+	g.page.Send()
+	g.pump()
+	if m := f.sent[len(f.sent)-1]; m.Tool != "get_time" || m.Text != "noon" {
+		t.Errorf("sent %+v", m)
+	}
+	if len(c.answers) != 0 || c.results.Visible() {
+		t.Error("the fields for results stayed")
+	}
+}
+
+func TestFillIsForOneMessage(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	c := &g.page.composer
+	c.fill.SetSelectedIndex(3)
+	if !g.page.CanSend() {
+		t.Error("a fill alone can be sent")
+	}
+	g.page.Send()
+	g.pump()
+	if m := f.sent[len(f.sent)-1]; m.Fill != 32768 {
+		t.Errorf("the fill is %d", m.Fill)
+	}
+	if c.fill.SelectedIndex() != 0 {
+		t.Error("the fill stayed for the next message")
+	}
+}
+
+func TestPicturesAreAttached(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	dir := t.TempDir()
+	img := image.NewRGBA(image.Rect(0, 0, 30, 20))
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	good := filepath.Join(dir, "one.PNG")
+	for path, data := range map[string][]byte{good: b.Bytes(), filepath.Join(dir, "suite.json"): []byte("{}")} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	others := g.page.Dropped([]string{good, filepath.Join(dir, "suite.json"), filepath.Join(dir, "none.jpg")})
+	g.pump()
+	if len(others) != 1 || !strings.HasSuffix(others[0], "suite.json") {
+		t.Errorf("left over are %q", others)
+	}
+	if n := len(g.page.composer.images); n != 1 {
+		t.Fatalf("%d pictures are attached, want 1", n)
+	}
+	if len(g.said) != 1 || !strings.Contains(g.said[0], "cannot attach none.jpg") {
+		t.Errorf("said: %q", g.said)
+	}
+	g.page.Send()
+	g.pump()
+	if m := f.sent[len(f.sent)-1]; len(m.Images) != 1 || m.Images[0].MIME != "image/png" || !bytes.Equal(m.Images[0].Data, b.Bytes()) {
+		t.Error("the picture was not sent as it is")
+	}
+	if len(g.page.composer.images) != 0 {
+		t.Error("the picture stayed")
+	}
+	for range mostImages + 1 {
+		g.page.AttachFile(good)
+	}
+	g.pump()
+	if len(g.page.composer.images) != mostImages {
+		t.Errorf("%d pictures are attached, want %d", len(g.page.composer.images), mostImages)
+	}
+	tap(t, g.page.composer.attached, "Remove")
+	if len(g.page.composer.images) != mostImages-1 {
+		t.Error("a picture cannot be removed")
+	}
+}
+
+func TestLongTextsAreAttached(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	long := strings.Repeat("many words ", 40_000)
+	fyne.CurrentApp().Clipboard().SetContent(long)
+	e := g.page.composer.entry
+	e.SetText("Sum this up.")
+	e.TypedShortcut(&fyne.ShortcutPaste{Clipboard: fyne.CurrentApp().Clipboard()})
+	if e.Text != "Sum this up." {
+		t.Fatalf("%d bytes are in the field", len(e.Text))
+	}
+	g.page.Send()
+	g.pump()
+	if m := f.sent[len(f.sent)-1]; m.Text != "Sum this up.\n\n"+long {
+		t.Errorf("%d bytes were sent", len(m.Text))
+	}
+	fyne.CurrentApp().Clipboard().SetContent("short")
+	e.TypedShortcut(&fyne.ShortcutPaste{Clipboard: fyne.CurrentApp().Clipboard()})
+	if e.Text != "short" {
+		t.Errorf("a short text became %q", e.Text)
+	}
+}
+
+func TestCopies(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	g.draw()
+	for _, b := range []string{"Copy", "JSON", "cURL", "Copy code"} {
+		g.page.scroll.To(0)
+		if b != "Copy code" {
+			g.page.toEnd()
+		}
+		tap(t, g.page.words, b)
+		g.pump()
+	}
+	g.page.CopyAs("curl")
+	g.pump()
+	if strings.Join(f.texts, ",") != "t1 markdown,t1 json,t1 curl,t1 curl" {
+		t.Errorf("asked for %q", f.texts)
+	}
+	if len(g.copied) != 5 || !strings.HasPrefix(g.copied[3], "// Rate is in tokens/s.") {
+		t.Errorf("copied %q", g.copied)
+	}
+}
+
+func TestSelectionIsTheText(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	g.draw()
+	w := g.page.words
+	w.TypedShortcut(&fyne.ShortcutSelectAll{})
+	all := w.Selected()
+	for _, want := range []string{"How is the decode rate of a run defined?", "The decode rate is the number of tokens after the first chunk over the time from the first chunk to the last:\n", "func Rate(n, n1 int, d time.Duration) float64 {\n    if d <= 0 {\n", "512\t1\t12.1 s\t42.2 tok/s"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is missing in what is selected:\n%s", want, all)
+		}
+	}
+	// A part of it, dragged from within one line to within another.
+	var from, to fyne.Position
+	for _, v := range w.turns {
+		for _, p := range v.parts {
+			for i := range p.lines {
+				l := &p.lines[i]
+				y := v.y + p.y + l.y + l.h/2
+				if strings.HasPrefix(l.text(), "The decode rate is") {
+					from = fyne.NewPos(xOf(l, len("The ")), y)
+				}
+				if strings.Contains(l.text(), "divide their") {
+					to = fyne.NewPos(xOf(l, strings.Index(l.text(), "divide")+len("divide")), y)
+				}
+			}
+		}
+	}
+	w.MouseDown(&desktop.MouseEvent{PointEvent: fyne.PointEvent{Position: from}, Button: desktop.MouseButtonPrimary})
+	w.Dragged(&fyne.DragEvent{PointEvent: fyne.PointEvent{Position: to}})
+	got := w.Selected()
+	if !strings.HasPrefix(got, "decode rate is the number") || !strings.HasSuffix(got, "divide") || !strings.Contains(got, "n1, those of the first chunk;\n") {
+		t.Errorf("selected is %q", got)
+	}
+	w.TypedShortcut(&fyne.ShortcutCopy{Clipboard: fyne.CurrentApp().Clipboard()})
+	if len(g.copied) != 1 || g.copied[0] != got {
+		t.Errorf("copied %q", g.copied)
+	}
+}
+
+func TestOnlyWhatIsInViewHasObjects(t *testing.T) {
+	f := talked()
+	_ = f.Send("c1", console.ChatMessage{Text: "Write a book."})
+	f.stream("", longAnswer(200_000), 60)
+	f.finish(nil)
+	g := newStage(t, f, 1144, 690)
+	g.draw()
+	w := g.page.words
+	if n := len(test.WidgetRenderer(w).Objects()); n > 400 || n < 20 {
+		t.Errorf("%d objects show %g units of text", n, w.height)
+	}
+	if w.height < 20_000 {
+		t.Errorf("200,000 characters are %g units high", w.height)
+	}
+	if g.page.scroll.Offset() < w.height-2000 {
+		t.Errorf("the end is not in view: %g of %g", g.page.scroll.Offset(), w.height)
+	}
+	w.TypedKey(&fyne.KeyEvent{Name: fyne.KeyHome})
+	if g.page.scroll.Offset() != 0 || g.page.follow {
+		t.Error("home does not show the beginning")
+	}
+	w.TypedKey(&fyne.KeyEvent{Name: fyne.KeyEnd})
+	if g.page.scroll.Offset() < w.height-2000 || !g.page.follow {
+		t.Error("end does not show the end")
+	}
+}
+
+// TestReadingIsNotDisturbed shows that what streams in does not move what the user has scrolled to.
+func TestReadingIsNotDisturbed(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	g.page.composer.entry.SetText("more")
+	g.page.Send()
+	g.pump()
+	f.stream("", longAnswer(20_000), 2)
+	g.draw()
+	if !g.page.follow || g.page.scroll.Offset() < 100 {
+		t.Fatalf("the end is not followed: %g", g.page.scroll.Offset())
+	}
+	g.page.scroll.To(120)
+	for i := range 3 {
+		f.stream("", longAnswer(20_000+5000*i), 3+float64(i))
+		g.draw()
+		if got := g.page.scroll.Offset(); got != 120 {
+			t.Fatalf("the view moved to %g", got)
+		}
+	}
+	g.page.toEnd()
+	f.stream("", longAnswer(40_000), 8)
+	g.draw()
+	if g.page.words.height-g.page.scroll.Offset() > 1000 {
+		t.Error("back at the end, it is not followed again")
+	}
+}
+
+func TestSearchAndDelete(t *testing.T) {
+	f := talked()
+	_, _ = f.NewChat("e1", "m")
+	f.chats[0].Title = "Another"
+	g := newStage(t, f, 1144, 690)
+	if len(g.page.list.chats) != 2 || g.page.Selected() != "c2" {
+		t.Fatalf("%d chats, %q is open", len(g.page.list.chats), g.page.Selected())
+	}
+	g.page.list.search.SetText("decode")
+	g.pump()
+	if len(g.page.list.chats) != 1 || g.page.Selected() != "c2" {
+		t.Errorf("%d chats found, %q is open", len(g.page.list.chats), g.page.Selected())
+	}
+	g.page.list.search.SetText("nowhere")
+	g.pump()
+	if !strings.Contains(g.page.list.none.Text(), "No chat holds") {
+		t.Errorf("the list says %q", g.page.list.none.Text())
+	}
+	g.page.list.search.SetText("")
+	g.pump()
+	g.page.Next()
+	g.pump()
+	if g.page.Selected() != "c1" {
+		t.Errorf("below is %q", g.page.Selected())
+	}
+	g.page.Delete()
+	if len(g.asked) != 1 || len(f.chats) != 2 {
+		t.Fatal("a chat is deleted without a question")
+	}
+	g.asked[0]()
+	g.pump()
+	if len(f.chats) != 1 || g.page.Selected() != "c2" {
+		t.Errorf("%d chats left, %q is open", len(f.chats), g.page.Selected())
+	}
+}
+
+func TestParametersAreChecked(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	g.page.Parameters()
+	g.pump()
+	m := &g.page.form
+	for _, c := range []struct {
+		entry      *look.Entry
+		bad, words string
+	}{{m.temperature, "hot", "Temperature is not a number"}, {m.topK, "1.5", "Top k is not a whole number"}, {m.seed, "x", "Seed is not a whole number"}} {
+		c.entry.SetText(c.bad)
+		m.apply()
+		g.pump()
+		if !strings.Contains(m.why.Text(), c.words) || len(f.params) != 0 {
+			t.Errorf("%q: said %q, kept %d", c.bad, m.why.Text(), len(f.params))
+		}
+		c.entry.SetText("")
+	}
+	m.tools.SetText("{}")
+	m.apply()
+	g.pump()
+	if !strings.Contains(m.why.Text(), "Tools cannot be read") {
+		t.Errorf("said %q", m.why.Text())
+	}
+	m.tools.SetText("")
+	m.system.SetText("Be brief.")
+	m.temperature.SetText("0,7")
+	m.seed.SetText("9007199254740993")
+	m.reasoning.SetSelected("Off")
+	m.apply()
+	g.pump()
+	if len(f.params) != 1 || m.view.Visible() {
+		t.Fatalf("kept %d, said %q", len(f.params), m.why.Text())
+	}
+	p := f.params[0]
+	if p.System != "Be brief." || *p.Temperature != 0.7 || *p.Seed != 9007199254740993 || p.Reasoning != console.ReasoningOff || p.TopP != nil || p.MaxTokens != nil {
+		t.Errorf("kept %+v", p)
+	}
+}
+
+// TestEverythingIsReachedByKeys goes through the page with the tab key.
+func TestEverythingIsReachedByKeys(t *testing.T) {
+	g := newStage(t, talked(), 1144, 690)
+	g.draw()
+	seen := map[string]bool{}
+	for range 80 {
+		test.FocusNext(g.window.Canvas())
+		switch o := g.window.Canvas().Focused().(type) {
+		case *look.PushButton:
+			seen[o.Text] = true
+		case *look.Help:
+			seen["help: "+o.Title()] = true
+		case *prompt:
+			seen["field"] = true
+		case *look.Entry:
+			seen["search"] = true
+		case *transcript:
+			seen["transcript"] = true
+		}
+	}
+	for _, want := range []string{"field", "search", "transcript", "New chat", "Rename…", "Delete…", "Parameters", "Copy chat", "Attach image…", "Copy", "cURL", "Turn", "PNG", "help: TTFT", "help: Gap, p90"} {
+		if !seen[want] {
+			t.Errorf("%q is not reached; reached are %v", want, seen)
+		}
 	}
 }

@@ -237,13 +237,9 @@ func (g *Page) toggleForm() {
 	g.body.Refresh()
 	if open {
 		g.form.scroll.Settle()
-		if g.Focus != nil {
-			g.Focus(g.form.system)
-		}
+		g.focus(g.form.system)
 	} else {
 		g.settleScroll(g.follow)
-		if g.Focus != nil {
-			g.Focus(g.composer.entry)
-		}
+		g.focus(g.composer.entry)
 	}
 }

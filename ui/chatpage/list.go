@@ -109,9 +109,7 @@ func (l *chatList) mark(id string) {
 
 // FocusSearch puts the caret into the search of chats.
 func (g *Page) FocusSearch() {
-	if g.Focus != nil {
-		g.Focus(g.list.search)
-	}
+	g.focus(g.list.search)
 }
 
 // step opens the chat above or below the one that is open.

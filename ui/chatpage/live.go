@@ -125,5 +125,8 @@ func (g *Page) tellActive(active bool) {
 		g.read(g.open)
 		g.list.reload()
 	}
+	if !active && g.words.focused {
+		g.focus(g.composer.entry)
+	}
 	g.update()
 }

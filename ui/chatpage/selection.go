@@ -240,8 +240,12 @@ func (t *transcript) FocusGained() { t.focused = true; t.Refresh() }
 // FocusLost is Fyne's.
 func (t *transcript) FocusLost() { t.focused = false; t.Refresh() }
 
-// TypedRune is Fyne's.
-func (t *transcript) TypedRune(rune) {}
+// TypedRune passes a letter on: it is for the next message.
+func (t *transcript) TypedRune(c rune) {
+	if t.OnRune != nil {
+		t.OnRune(c)
+	}
+}
 
 // TypedKey moves what is in view.
 func (t *transcript) TypedKey(e *fyne.KeyEvent) {

@@ -69,6 +69,7 @@ type transcript struct {
 	OnEnds   func(end bool)   // to the start, or to the end
 	OnCopy   func(text string)
 	OnKey    func(*fyne.KeyEvent)
+	OnRune   func(rune)
 }
 
 var (

@@ -47,7 +47,7 @@ func (g *Panel) sheetOf() (sheet, bool) {
 	l.Lines = []chart.Line{line}
 	for i := range st.Requests {
 		if i < len(e.Texts) && i < len(st.Starts) {
-			for _, b := range bandsOf(g.Regimes, &st.Requests[i], e.Texts[i].Reasoning, e.Texts[i].Answer, st.Starts[i].Seconds()) {
+			for _, b := range bandsOf(&st.Requests[i], e.Texts[i].Reasoning, e.Texts[i].Answer, st.Starts[i].Seconds()) {
 				l.Bands = append(l.Bands, chart.Band{X0: b.from, X1: b.to, Color: chart.Regime(b.regime), Label: b.regime})
 			}
 		}

@@ -20,13 +20,12 @@ import (
 
 // Params is what the panel is given.
 type Params struct {
-	Thread  *thread.Thread
-	Copy    func(text string)
-	Say     func(look.Tone, string)
-	Save    func(write func(dir string) (file string, err error)) // asks for a folder where none is known
-	Redraw  func()                                                             // ask for a drawing soon
-	Scope   func(chat bool)                                                    // what is shown was chosen: the turn, or the whole chat
-	Regimes func() Regimes                                                     // nil: the line is not tinted
+	Thread *thread.Thread
+	Copy   func(text string)
+	Say    func(look.Tone, string)
+	Save   func(write func(dir string) (file string, err error)) // asks for a folder where none is known
+	Redraw func()                                                // ask for a drawing soon
+	Scope  func(chat bool)                                       // what is shown was chosen: the turn, or the whole chat
 }
 
 // Ended is what is shown of turns that have ended.
@@ -121,7 +120,7 @@ func New(p Params) *Panel {
 			t = look.NewTile(f[i].name).Hero().Steady(4).Notes(0)
 		case fRange:
 			t = t.Wide(2*tileWidth + look.Step)
-		case fGapP90, fOutput, fContext:
+		case fGapP50, fGapP90, fGapMax, fOutput, fContext, fAcceptance:
 			t = t.Notes(1)
 		}
 		g.tiles[i] = t
@@ -219,7 +218,7 @@ func (g *Panel) Prepare(s console.ChatLive, mine bool, p look.Palette) (show fun
 	again := version != d.drawn || p.Background != d.palette.Background
 	d.palette = p
 	if mine {
-		d.follow.look(g.Regimes, s.TurnID, s.Reasoning, s.Answer, s.Elapsed.Seconds())
+		d.follow.look(s.TurnID, s.Reasoning, s.Answer, s.Elapsed.Seconds())
 		if d.wasLive == s.TurnID && s.Elapsed-d.last < 240*time.Millisecond && s.Elapsed >= d.last && !g.resized() {
 			return func() {} // figures that change faster than this are not read
 		}
@@ -327,7 +326,7 @@ func (g *Panel) prepareEnded(e *Ended, has bool, p look.Palette) func() {
 		}
 		for i := range st.Requests {
 			if i < len(e.Texts) && i < len(st.Starts) {
-				r.bands = append(r.bands, bandsOf(g.Regimes, &st.Requests[i], e.Texts[i].Reasoning, e.Texts[i].Answer, st.Starts[i].Seconds())...)
+				r.bands = append(r.bands, bandsOf(&st.Requests[i], e.Texts[i].Reasoning, e.Texts[i].Answer, st.Starts[i].Seconds())...)
 			}
 		}
 		for _, q := range st.Rolling {

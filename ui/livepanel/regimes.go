@@ -5,19 +5,8 @@ import (
 
 	"velo/bench"
 	"velo/bench/measure"
+	"velo/bench/regime"
 )
-
-// Span is text of one regime: bytes From to To of all text that was pushed.
-type Span struct {
-	From, To int
-	Regime   string
-}
-
-// Regimes tells what kind of text comes, as it comes.
-type Regimes interface {
-	Push(text string, c bench.Channel)
-	Spans() []Span
-}
 
 // mark notes how much text there was at a moment.
 type mark struct {
@@ -29,7 +18,7 @@ type mark struct {
 // is may be clear only later: its time is kept until then.
 type follower struct {
 	turn              string
-	of                Regimes
+	of                *regime.Classifier
 	reasoning, answer int // bytes that were given
 	marks             []mark
 	begun             bool
@@ -37,12 +26,9 @@ type follower struct {
 }
 
 // look takes the text as it is now.
-func (f *follower) look(classifier func() Regimes, turn, reasoning, answer string, at float64) {
+func (f *follower) look(turn, reasoning, answer string, at float64) {
 	if f.turn != turn || len(reasoning) < f.reasoning || len(answer) < f.answer {
-		*f = follower{turn: turn}
-		if classifier != nil {
-			f.of = classifier()
-		}
+		*f = follower{turn: turn, of: &regime.Classifier{}}
 	}
 	if len(reasoning)+len(answer) == f.reasoning+f.answer {
 		return
@@ -51,14 +37,8 @@ func (f *follower) look(classifier func() Regimes, turn, reasoning, answer strin
 		f.begun, f.first = true, at
 	}
 	f.last = at
-	if f.of != nil {
-		if len(reasoning) > f.reasoning {
-			f.of.Push(reasoning[f.reasoning:], bench.Reasoning)
-		}
-		if len(answer) > f.answer {
-			f.of.Push(answer[f.answer:], bench.Content)
-		}
-	}
+	f.of.Push(reasoning[f.reasoning:], bench.Reasoning)
+	f.of.Push(answer[f.answer:], bench.Content)
 	f.reasoning, f.answer = len(reasoning), len(answer)
 	f.marks = append(f.marks, mark{at, f.reasoning + f.answer})
 }
@@ -82,12 +62,12 @@ func (f *follower) time(size int) float64 {
 
 // bands are the times of the regimes so far.
 func (f *follower) bands() []band {
-	if f.of == nil || !f.begun {
+	if !f.begun {
 		return nil
 	}
 	var out []band
 	for _, s := range f.of.Spans() {
-		out = add(out, band{f.time(s.From), f.time(s.To), s.Regime})
+		out = add(out, band{f.time(s.From), f.time(s.To), s.Regime.String()})
 	}
 	return out
 }
@@ -107,14 +87,11 @@ func add(out []band, b band) []band {
 // bandsOf are the times of the regimes of a turn that has ended, from its text and its arrivals: within
 // a channel the text is taken to have come in step with the tokens. start is where the request begins on
 // the line, seconds.
-func bandsOf(classifier func() Regimes, r *measure.Request, reasoning, answer string, start float64) []band {
-	if classifier == nil || len(r.Arrivals) == 0 || r.Start == bench.Unset {
+func bandsOf(r *measure.Request, reasoning, answer string, start float64) []band {
+	if len(r.Arrivals) == 0 || r.Start == bench.Unset {
 		return nil
 	}
-	c := classifier()
-	if c == nil {
-		return nil
-	}
+	c := &regime.Classifier{}
 	c.Push(reasoning, bench.Reasoning)
 	c.Push(answer, bench.Content)
 	at := func(i int) float64 { return start + (r.Arrivals[i].At - r.Start).Seconds() }
@@ -159,7 +136,7 @@ func bandsOf(classifier func() Regimes, r *measure.Request, reasoning, answer st
 		if s.From >= size[0] {
 			k, off = 1, size[0]
 		}
-		out = add(out, band{when(k, s.From-off), when(k, min(s.To-off, size[k])), s.Regime})
+		out = add(out, band{when(k, s.From-off), when(k, min(s.To-off, size[k])), s.Regime.String()})
 	}
 	return out
 }
