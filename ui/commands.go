@@ -67,6 +67,7 @@ func (s *Shell) commandTable() []*command {
 		{id: "chat.delete", menu: "Chat", title: "Delete chat…", run: s.chat.Delete, can: onChat(s.chat.HasChat)},
 		{id: "run.start", menu: "Run", title: "Run suite", key: fyne.KeyR, modifier: ctrl, run: s.suites.Start, can: idle},
 		{id: "run.again", menu: "Run", title: "Run again", key: fyne.KeyR, modifier: ctrl | fyne.KeyModifierShift, run: s.again, can: idle},
+		{id: "run.sample", menu: "Run", title: "Run quick sample", run: s.measureSample, can: idle},
 		{id: "run.stop", menu: "Run", title: "Stop", key: fyne.KeyPeriod, modifier: ctrl, run: s.stop, can: active},
 		{id: "servers.find", menu: "Endpoint", title: "Find servers on this machine", key: fyne.KeyF, modifier: ctrl | fyne.KeyModifierShift, run: s.findServers},
 		{id: "endpoint.add", menu: "Endpoint", title: "Add endpoint…", run: func() { s.editEndpoint(console.Endpoint{}) }},

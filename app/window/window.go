@@ -43,6 +43,8 @@ func Run(c console.Console, open []string, raise <-chan []string) int {
 		}})
 	a.Settings().AddListener(func(fyne.Settings) { s.Themed() })
 
+	a.Lifecycle().SetOnEnteredForeground(func() { s.Foreground(true) })
+	a.Lifecycle().SetOnExitedForeground(func() { s.Foreground(false) })
 	done := make(chan struct{})
 	a.Lifecycle().SetOnStarted(func() {
 		s.Begin()
