@@ -35,7 +35,7 @@ var parameterKinds = []parameterKind{
 	numberKind("frequency_penalty", -2, 2),
 	numberKind("presence_penalty", -2, 2),
 	numberKind("repetition_penalty", 0, 10),
-	{console.ParameterKind{Name: "stop", Hint: "a text, or [\"one\",\"two\"]"}, readStop},
+	{console.ParameterKind{Name: "stop", Hint: `END or ["a","b"]`}, readStop},
 }
 
 func numberKind(name string, low, high float64) parameterKind {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"velo/bench/measure"
@@ -47,7 +48,7 @@ func (p *fakeSettings) ReasoningWays() []console.Choice {
 func (p *fakeSettings) ParameterKinds() []console.ParameterKind {
 	return []console.ParameterKind{{Name: "temperature", Hint: "0 to 10"}, {Name: "top_p", Hint: "0 to 1"}, {Name: "top_k", Hint: "from -1 on"}, {Name: "min_p", Hint: "0 to 1"},
 		{Name: "max_tokens", Hint: "from 1 on"}, {Name: "seed", Hint: "a whole number"}, {Name: "frequency_penalty", Hint: "-2 to 2"}, {Name: "presence_penalty", Hint: "-2 to 2"},
-		{Name: "repetition_penalty", Hint: "0 to 10"}, {Name: "stop", Hint: `a text, or ["one","two"]`}}
+		{Name: "repetition_penalty", Hint: "0 to 10"}, {Name: "stop", Hint: `END or ["a","b"]`}}
 }
 
 func (p *fakeSettings) NamedModels(id string) ([]console.Model, error) {
@@ -58,6 +59,7 @@ func (p *fakeSettings) NamedModels(id string) ([]console.Model, error) {
 			list = append(list, m)
 		}
 	}
+	slices.SortFunc(list, func(a, b console.Model) int { return strings.Compare(a.Name, b.Name) })
 	return list, p.fake.fail
 }
 

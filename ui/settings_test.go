@@ -176,7 +176,7 @@ func TestWhatIsTypedIsNotLost(t *testing.T) {
 
 func TestNewEndpointFromAPreset(t *testing.T) {
 	g := settingsStage(t)
-	g.pressed("Add endpoint")
+	g.pressed("New endpoint")
 	for _, o := range g.visible(g.shell.set.View) {
 		if s, ok := o.(*widget.Select); ok && slices.Contains(s.Options, "OpenAI") {
 			s.SetSelected("OpenAI")
@@ -184,18 +184,7 @@ func TestNewEndpointFromAPreset(t *testing.T) {
 	}
 	g.typeInto("Key", "sk-1")
 	n := len(g.fake.endpoints)
-	g.pressed("Add endpoint") // the page's: that of the form is further up in the same words
-	if len(g.fake.endpoints) == n {
-		buttons := 0
-		for _, o := range g.visible(g.shell.set.View) {
-			if b, ok := o.(*look.PushButton); ok && b.Text == "Add endpoint" {
-				if buttons++; buttons == 2 {
-					test.Tap(b)
-					g.pump()
-				}
-			}
-		}
-	}
+	g.pressed("Add endpoint")
 	if len(g.fake.endpoints) != n+1 {
 		t.Fatalf("there are %d endpoints", len(g.fake.endpoints))
 	}
@@ -349,5 +338,26 @@ func TestSettingsByKeys(t *testing.T) {
 		if !seen[f] {
 			t.Errorf("%T cannot be reached by Tab", o)
 		}
+	}
+}
+
+// TestModelsOfAnEndpoint lists what the server has and what the user named, and says why there is no list.
+func TestModelsOfAnEndpoint(t *testing.T) {
+	g := settingsStage(t)
+	g.shell.set.Edit("e1")
+	g.pump()
+	if text := g.words(); !strings.Contains(text, "Double-click a model") {
+		t.Errorf("the page says\n%s", text)
+	}
+	if got := g.shell.set.ModelNames(); !slices.Equal(got, []string{"llama-3.3-70b-instruct-nvfp4", "qwen3-32b-fp8", "my-finetune"}) {
+		t.Errorf("the models are %q", got)
+	}
+	g.fake.unlisted = errDown
+	g.pressed("List again")
+	if text := g.words(); !strings.Contains(text, "connection refused") || !strings.Contains(text, "can be added by its name") {
+		t.Errorf("the page says\n%s", text)
+	}
+	if got := g.shell.set.ModelNames(); !slices.Equal(got, []string{"llama-3.3-70b-instruct-nvfp4", "my-finetune"}) {
+		t.Errorf("without a list the models are %q", got)
 	}
 }

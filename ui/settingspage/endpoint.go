@@ -106,7 +106,7 @@ func (f *endpointForm) build(g *Page) {
 		look.Inset(look.Step, 0, 0, 0, look.Trailing(look.Gap, look.Line(look.Gap, heading("Models"), f.count), look.Line(look.Step, f.again, f.byHand))),
 		f.listed, look.Trailing(look.Gap, f.filter, look.Line(look.Step, f.out, f.open)))
 	top := look.Rows(look.Gap, look.Trailing(look.Gap, look.Rows(look.Half, f.title, f.place), look.Line(look.Step, f.engine, f.check, f.remove, f.add)),
-		f.fields, f.status.Paragraph, f.found, f.models)
+		f.status.Paragraph, f.fields, f.found, f.models)
 	f.scroll = look.NewScroll(look.Inset(look.Gap, look.Margin, look.Margin, look.Margin, look.Rows(look.Step, top, f.table)))
 	head := func() float32 { return f.table.Position().Y + look.Gap }
 	f.scroll.OnScroll = func(y, height float32) { f.table.SetView(y-head(), height) }
@@ -144,7 +144,7 @@ func (f *endpointForm) fill(e console.Endpoint) {
 	f.all = nil
 	f.arrange()
 	f.status.Set("")
-	f.found.Set("")
+	f.say("", look.Muted)
 	f.listed.SetIn("", look.Muted)
 	f.take(e)
 	f.scroll.To(0)
@@ -162,7 +162,7 @@ func (f *endpointForm) take(e console.Endpoint) {
 		title = "New endpoint"
 		f.place.Set("Pick a kind of server, or type its address.")
 	case e.BuiltIn:
-		f.place.Set("The scripted endpoint is a part of Velo: nothing is set for it.")
+		f.place.Set("The scripted endpoint is a part of Velo: it needs no address and no key.")
 	case e.Engine:
 		f.place.Set("Velo's own engine: its settings are on the Engine page.")
 	default:
@@ -313,13 +313,20 @@ func (f *endpointForm) dropKey() {
 	f.saveEndpoint(f.read(), new(string), "The key was removed.")
 }
 
+// say says what a check found; nothing takes no room.
+func (f *endpointForm) say(text string, ink look.Ink) {
+	f.found.SetIn(text, ink)
+	show(f.found, text != "")
+	f.scroll.Settle()
+}
+
 // try asks the server, and says what it answered.
 func (f *endpointForm) try() {
 	e, key := f.read(), strings.TrimSpace(f.key.Text)
 	f.asked++
 	asked := f.asked
 	ctx, cancel := context.WithTimeout(f.page.ctx, 20*time.Second)
-	f.found.SetIn("Asking "+e.URL+" …", look.Muted)
+	f.say("Asking "+e.URL+" …", look.Muted)
 	f.page.Thread.Work(func() func() {
 		defer cancel()
 		found, err := f.page.Endpoints.Check(ctx, e, key)
@@ -327,11 +334,10 @@ func (f *endpointForm) try() {
 			switch {
 			case f.asked != asked:
 			case err != nil:
-				f.found.SetIn(sentence(err.Error()), look.Red)
+				f.say(sentence(err.Error()), look.Red)
 			default:
-				f.found.SetIn(sentence(found), look.Green)
+				f.say(sentence(found), look.Green)
 			}
-			f.scroll.Settle()
 		}
 	})
 }

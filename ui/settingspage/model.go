@@ -124,13 +124,14 @@ func (f *modelForm) build(g *Page) {
 
 	f.scroll = content(
 		look.Trailing(look.Gap, look.Rows(look.Half, f.title, f.place), look.Line(look.Step, back, f.stop, f.try)),
+		f.status.Paragraph,
 		small("What is set here is sent in runs and chats with this model, where the suite or the chat says nothing else. Empty fields are not sent."),
 		fields,
 		look.Field("Further parameters, a JSON object", formWidth, f.extra),
 		look.Flow(look.Gap, wideWidth, look.Field("Reasoning", wideWidth, f.reasoning)),
 		look.Rule(),
 		look.Flow(look.Gap, wideWidth, look.Field("Tokenizer", wideWidth, f.kind), look.Inset(look.Gap+look.Half, 0, 0, 0, f.lamp.Container)),
-		f.pick, f.why, f.status.Paragraph,
+		f.pick, f.why,
 		look.Rule(),
 		look.Line(look.Gap, heading("What a trial found"), f.tried),
 		small("A trial asks the model once, for an answer of 320 tokens at most, with everything that is set above: what the server refuses, what becomes of reasoning, and whether the tokenizer counts as the server does."),

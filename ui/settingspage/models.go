@@ -2,6 +2,7 @@ package settingspage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func (f *endpointForm) list() {
 		named, keptErr := f.page.Preferences.NamedModels(e.ID)
 		listed, err := f.page.Endpoints.Models(ctx, e.ID)
 		return func() {
-			if f.asked != asked || ctx.Err() == context.Canceled {
+			if f.asked != asked || errors.Is(err, context.Canceled) {
 				return
 			}
 			f.all = lines(listed, named)
@@ -214,4 +215,13 @@ func (f *endpointForm) forget() {
 			}
 		})
 	})
+}
+
+// ModelNames are the models in the table of the endpoint in view.
+func (g *Page) ModelNames() []string {
+	var names []string
+	for _, m := range g.endpoint.shown {
+		names = append(names, m.name)
+	}
+	return names
 }

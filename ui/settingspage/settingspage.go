@@ -118,7 +118,7 @@ func New(p Params) *Page {
 		look.Inset(look.Gap, look.Gap, look.Step, look.Gap, look.NewText("Endpoints").Sized(look.Small).In(look.Muted)), g.list))
 	left := look.Panel(look.OnSurface, look.Sized(listWidth, 0, look.Frame(
 		look.Inset(look.Gap, look.Gap, look.Step, look.Gap, look.NewText("Settings").Sized(look.Head).Bold()),
-		look.Inset(look.Step, look.Gap, look.Gap, look.Gap, look.Line(look.Step, look.Button("Add endpoint", g.Add))),
+		look.Inset(look.Step, look.Gap, look.Gap, look.Gap, look.Line(look.Step, look.Button("New endpoint", g.Add))),
 		nil, g.side)))
 	views := make([]fyne.CanvasObject, len(g.sections))
 	for i, s := range g.sections {
@@ -293,7 +293,7 @@ func (g *Page) OpenModel(e console.Endpoint, model string) {
 // status is the line that says whether what was typed is saved.
 type status struct{ *look.Paragraph }
 
-func newStatus() status { return status{look.NewParagraph("").AtMost(3)} }
+func newStatus() status { return status{look.NewParagraph("").Sized(look.Small).AtMost(3)} }
 
 func (s status) saved() { s.SetIn("Saved.", look.Muted) }
 
