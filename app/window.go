@@ -31,6 +31,7 @@ func openWindow(cmd *cobra.Command, files []string, window Window) error {
 	if cache, err := os.UserCacheDir(); err == nil {
 		_ = os.MkdirAll(cache, 0o700)
 	}
+	dir, moved := store.Settle(dir)
 	st, err := store.Open(dir, store.Options{Version: version})
 	if errors.Is(err, store.ErrBusy) {
 		if _, sendErr := handoff.Send(dir, handoff.Message{Open: files, Raise: true}); sendErr == nil {
@@ -44,6 +45,9 @@ func openWindow(cmd *cobra.Command, files []string, window Window) error {
 	}
 	watch, last, watchErr := watchCrashes(dir)
 	c := newConsole(st, dir)
+	if moved != "" {
+		c.notice(moved)
+	}
 	if watchErr != nil {
 		c.notice("A crash would leave no report: " + watchErr.Error())
 	}
