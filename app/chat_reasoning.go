@@ -123,7 +123,9 @@ func reasoningOptions(f family, level string) []option {
 	case familyOpenRouter:
 		return []option{{how: "reasoning.effort = " + level, members: []member{{"reasoning", json.RawMessage(fmt.Sprintf(`{"effort":%s}`, jsonString(level)))}}}, on, {}}
 	case familyDeepSeek:
-		return []option{{how: "thinking.type = enabled", members: []member{{"thinking", json.RawMessage(`{"type":"enabled"}`)}}}, {}}
+		both := on
+		both.members = append(slices.Clone(on.members), member{"thinking", json.RawMessage(`{"type":"enabled"}`)})
+		return []option{both, on, {}}
 	case familyAnthropic:
 		budget := fmt.Sprintf(`{"type":"enabled","budget_tokens":%d}`, budgets[level])
 		return []option{{how: fmt.Sprintf("thinking.budget_tokens = %d", budgets[level]), members: []member{{"thinking", json.RawMessage(budget)}}}, {}}

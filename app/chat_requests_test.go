@@ -257,6 +257,20 @@ func TestReasoningOfHostedFamilies(t *testing.T) {
 			t.Errorf("%s: %s", address, g)
 		}
 	}
+	for f, want := range map[family]string{
+		familyDeepSeek:   `[reasoning_effort="high";thinking={"type":"enabled"}; reasoning_effort="high"; ]`,
+		familyOpenRouter: `[reasoning={"effort":"high"}; reasoning_effort="high"; ]`,
+		familyAnthropic:  `[thinking={"type":"enabled","budget_tokens":24576}; ]`,
+		familyOpenAI:     `[reasoning_effort="high"; ]`,
+	} {
+		var got []string
+		for _, o := range reasoningOptions(f, "high") {
+			got = append(got, o.key())
+		}
+		if g := fmt.Sprint(got); g != want {
+			t.Errorf("%s: %s", f, g)
+		}
+	}
 	if f := familyOf(console.Endpoint{Engine: true}, "http://127.0.0.1:8000/v1", ""); f != familyVelo {
 		t.Errorf("the engine is of the family %q", f)
 	}
