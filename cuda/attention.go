@@ -16,14 +16,14 @@ const maxGroup = 8
 // attentionKernels attend, for keys and values in float32 and in bfloat16.
 type attentionKernels struct {
 	store   [2]*Kernel
-	attend  [2][3]*Kernel // heads of 64, 128, 256
+	attend  [2][4]*Kernel // heads of 64, 128, 256, of any width up to 256
 	combine *Kernel
 }
 
 func (t *attentionKernels) find(find func(**Kernel, string)) {
 	for i, name := range []string{"f32", "bf16"} {
 		find(&t.store[i], "store_"+name)
-		for j, dim := range []string{"64", "128", "256"} {
+		for j, dim := range []string{"64", "128", "256", "any"} {
 			find(&t.attend[i][j], "attend_"+name+"_"+dim)
 		}
 	}
@@ -66,6 +66,14 @@ type Rows struct {
 	Longest    int // no position is larger: how many partitions are launched
 }
 
+// part is n rows from row first on.
+func (r Rows) part(first, n int) Rows {
+	r.N = n
+	r.Positions.at += uint64(4 * first)
+	r.Segments.at += uint64(4 * first)
+	return r
+}
+
 // partitions is how many partitions are launched for each row.
 func (r *Rows) partitions() int { return r.Longest/partition + 1 }
 
@@ -80,7 +88,7 @@ func AttendScratch(r *Rows, heads, dim int) int64 {
 // k).
 func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, window int, scale float32, scratch Memory) error {
 	group := q.Heads / cache.Heads
-	size := -1
+	size := 3
 	switch cache.Dim {
 	case 64:
 		size = 0
@@ -90,8 +98,8 @@ func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, w
 		size = 2
 	}
 	switch {
-	case size < 0:
-		return fmt.Errorf("cannot attend with heads of %d values: 64, 128 and 256 are there", cache.Dim)
+	case cache.Dim > 256:
+		return fmt.Errorf("cannot attend with heads of %d values: up to 256 are possible", cache.Dim)
 	case group*cache.Heads != q.Heads || group < 1 || group > maxGroup:
 		return fmt.Errorf("cannot attend with %d query heads for %d key heads: up to %d each are possible", q.Heads, cache.Heads, maxGroup)
 	case scratch.bytes < AttendScratch(r, q.Heads, cache.Dim):
@@ -105,7 +113,7 @@ func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, w
 	}
 	parts := r.partitions()
 	a = d.args.Reset().view(q).Pointer(cache.Pages.at).Pointer(r.Positions.at).Pointer(r.Segments.at).
-		Pointer(r.Table.at).Int(r.TablePitch).Int(layer).Int(cache.Layers).Int(group).Int(window).Float(scale).Pointer(scratch.at)
+		Pointer(r.Table.at).Int(r.TablePitch).Int(layer).Int(cache.Layers).Int(group).Int(window).Float(scale).Pointer(scratch.at).Int(cache.Dim)
 	if err := k.attend[cache.kind()][size].Launch(Grid{X: cache.Heads, Y: parts, Z: r.N, Block: 256}, a); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func TestAttend(t *testing.T) {
 	for _, s := range []struct {
 		heads, group, dim, window int
 		half                      bool
-	}{{2, 6, 256, 0, false}, {4, 1, 64, 0, false}, {1, 8, 128, 0, true}, {2, 3, 128, 300, false}, {2, 2, 64, 5, true}} {
+	}{{2, 6, 256, 0, false}, {4, 1, 64, 0, false}, {1, 8, 128, 0, true}, {2, 3, 128, 300, false}, {2, 2, 64, 5, true}, {2, 3, 16, 0, false}, {1, 4, 96, 100, true}} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			rt.p.used = mark
 			rt.T = t
@@ -84,8 +84,8 @@ func TestAttend(t *testing.T) {
 			}
 		})
 	}
-	if err := rt.k.Attend(View{}, View{Heads: 2}, View{}, View{}, &Cache{Heads: 1, Dim: 96}, &Rows{N: 1}, 0, 0, 1, Memory{}); err == nil || !strings.Contains(err.Error(), "96") {
-		t.Errorf("heads of 96: %v", err)
+	if err := rt.k.Attend(View{}, View{Heads: 2}, View{}, View{}, &Cache{Heads: 1, Dim: 257}, &Rows{N: 1}, 0, 0, 1, Memory{}); err == nil || !strings.Contains(err.Error(), "257") {
+		t.Errorf("heads of 257: %v", err)
 	}
 }
 

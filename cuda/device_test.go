@@ -10,12 +10,15 @@ import (
 	"testing"
 )
 
-// open opens the first GPU. Without one the test is skipped, unless VELO_GPU
+// open opens the first GPU. VELO_KERNELS is a folder for compiled kernels that tests may
+// share. Without one the test is skipped, unless VELO_GPU
 // is set, which says that there is one.
 func open(t testing.TB, o Options) *Device {
 	t.Helper()
 	if o.Cache == "" {
-		o.Cache = t.TempDir()
+		if o.Cache = os.Getenv("VELO_KERNELS"); o.Cache == "" {
+			o.Cache = t.TempDir()
+		}
 	}
 	d, err := Open(0, o)
 	if err != nil {

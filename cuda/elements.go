@@ -89,13 +89,13 @@ func (k *Kernels) Gather(to, x View, rows Memory, n int) error {
 }
 
 // Embed sets row i of to, one head of the table's width, to the row of table
-// that tokens[i] names; tokens is int32 [n].
-func (k *Kernels) Embed(to View, table *Matrix, tokens Memory, n int) error {
+// that tokens[i] names, or adds it; tokens is int32 [n].
+func (k *Kernels) Embed(to View, table *Matrix, tokens Memory, n int, add bool) error {
 	if to.Dim != table.in {
 		return fmt.Errorf("cannot embed rows of %d values in a view of %d", table.in, to.Dim)
 	}
 	factors := table.factors.at
 	a := k.device.args.Reset().Pointer(to.first()).Int(to.Pitch).Pointer(table.weights.at).Pointer(factors).
-		Pointer(tokens.at).Int(table.in).Int(table.units)
+		Pointer(tokens.at).Int(table.in).Int(table.units).Bool(add)
 	return k.embed[table.format].Launch(Grid{X: (table.in + 255) / 256, Y: n, Block: 256}, a)
 }

@@ -205,7 +205,7 @@ func TestEmbed(t *testing.T) {
 			tokens := []int32{0, vocabulary - 1, 17, 17, 200, 15, 16}
 			out := newOutput(t, rt.p, len(tokens)*cols)
 			out.poison(t)
-			rt.check(rt.k.Embed(View{out.all, cols, 0, 1, cols, cols}, m, upload(rt, tokens), len(tokens)))
+			rt.check(rt.k.Embed(View{out.all, cols, 0, 1, cols, cols}, m, upload(rt, tokens), len(tokens), false))
 			var want []float64
 			for _, token := range tokens {
 				want = append(want, values[token]...)

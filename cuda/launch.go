@@ -96,6 +96,14 @@ func (a *Args) Int(v int) *Args {
 	return a
 }
 
+// Bool appends an int that is 1 or 0.
+func (a *Args) Bool(v bool) *Args {
+	if v {
+		return a.Int(1)
+	}
+	return a.Int(0)
+}
+
 // Float appends a float.
 func (a *Args) Float(v float32) *Args { return a.Int(int(int32(math.Float32bits(v)))) }
 

@@ -9,7 +9,8 @@ import (
 	"velo/cuda/kernels"
 )
 
-// MaxRows is the largest number of rows that a product by [Kernels.Linear] has.
+// MaxRows is the largest number of rows that read a matrix once; more are taken 64 at a
+// time.
 const MaxRows = 16
 
 // Format is how the weights of a matrix are stored.
@@ -20,6 +21,7 @@ const (
 	BF16  Format = iota // bfloat16
 	FP8                 // e4m3 with a float32 factor a row
 	NVFP4               // e2m1 with an e4m3 scale for 16 neighbours of a row and a float32 factor a row
+	F16                 // half with a float32 factor a row
 )
 
 // formats describes each, as kernels/linear.cu has it.
@@ -32,6 +34,7 @@ var formats = [...]struct {
 	BF16:  {"bf16", 32, 1024, 1, false},
 	FP8:   {"fp8", 64, 1024, 1 << 8, true},
 	NVFP4: {"nvfp4", 128, 1152, 1 << 7, true},
+	F16:   {"f16", 32, 1024, 1, true},
 }
 
 // String is the format's name.
@@ -43,6 +46,7 @@ type Kernels struct {
 	narrow [len(formats)][len(shapes)]*Kernel // products of up to 4 rows
 	small  [len(formats)][2]*Kernel           // of up to 8, of up to 16, with a small matrix
 	wide   [len(formats)][2]*Kernel           // the same with a larger one
+	tiled  [len(formats)]*Kernel              // of more
 	pack   [len(formats)]*Kernel
 	split  [len(formats)][3]*Kernel // of values, of values to be normalised, of gated ones
 	read   *Kernel
@@ -94,7 +98,12 @@ func (d *Device) Kernels() (*Kernels, error) {
 	find(&k.fill, "memory", "fill_random")
 	for f := range formats {
 		format := Format(f).String()
-		find(&k.pack[f], "pack", "pack_"+format)
+		if Format(f) == F16 { // 16 bits are 16 bits
+			find(&k.pack[f], "pack", "pack_bf16")
+		} else {
+			find(&k.pack[f], "pack", "pack_"+format)
+		}
+		find(&k.tiled[f], "linear", "linear_"+format+"_n64")
 		for i, source := range []string{"", "norm_", "silu_"} {
 			find(&k.split[f][i], "pack", "split_"+source+format)
 		}
@@ -106,7 +115,7 @@ func (d *Device) Kernels() (*Kernels, error) {
 			find(&k.small[f][i], "linear", "linear_"+format+"_r1_s3"+width)
 			find(&k.wide[f][i], "linear", "linear_"+format+width)
 		}
-		for _, kernel := range slices.Concat(k.narrow[f][:], k.small[f][:], k.wide[f][:]) {
+		for _, kernel := range slices.Concat(k.narrow[f][:], k.small[f][:], k.wide[f][:], k.tiled[f:f+1]) {
 			if err == nil {
 				err = kernel.Allow(min(d.facts.Shared, portableShared))
 			}
@@ -151,14 +160,19 @@ func (m *Matrix) Bytes() int64 { return m.weights.bytes + m.factors.bytes }
 // Part is rows of a matrix as a checkpoint has them.
 type Part struct {
 	Rows  int
-	Data  []byte    // BF16: [rows, in] little-endian; FP8: [rows, in]; NVFP4: [rows, in/2], the even column in the lower half
+	Data  []byte    // BF16, F16: [rows, in] little-endian; FP8: [rows, in]; NVFP4: [rows, in/2], the even column in the lower half
 	Scale []byte    // NVFP4: [rows, in/16] e4m3
-	Row   []float32 // FP8: [rows] factors
+	Row   []float32 // FP8, F16: [rows] factors
 	All   float32   // NVFP4: the factor of the whole part
 }
 
+// placer hands out device memory; what says what for in an error.
+type placer interface {
+	Take(what string, bytes int64) (Memory, error)
+}
+
 // blank makes room for a matrix in pool.
-func (k *Kernels) blank(pool *Pool, format Format, out, in int) (*Matrix, error) {
+func (k *Kernels) blank(pool placer, format Format, out, in int) (*Matrix, error) {
 	f := &formats[format]
 	m := &Matrix{format: format, out: out, in: in, units: (in + f.cols - 1) / f.cols}
 	var err error
@@ -172,12 +186,12 @@ func (k *Kernels) blank(pool *Pool, format Format, out, in int) (*Matrix, error)
 			return nil, err
 		}
 	}
-	return m, nil
+	return m, m.weights.Fill(0) // rows and columns that pad it
 }
 
 // Matrix packs parts, one above the other, into pool. All but the last have a
 // multiple of 16 rows. scratch holds a part's data while it is packed.
-func (k *Kernels) Matrix(pool *Pool, scratch Memory, format Format, in int, parts ...Part) (*Matrix, error) {
+func (k *Kernels) Matrix(pool placer, scratch Memory, format Format, in int, parts ...Part) (*Matrix, error) {
 	out := 0
 	for i, p := range parts {
 		if out%16 != 0 {
@@ -192,40 +206,24 @@ func (k *Kernels) Matrix(pool *Pool, scratch Memory, format Format, in int, part
 	if err != nil {
 		return nil, err
 	}
-	if err := m.weights.Fill(0); err != nil {
-		return nil, err
-	}
-	factors := make([]float32, 0, out)
-	tile := 0
+	row := 0
 	for _, p := range parts {
-		for i := range p.Rows {
-			switch format {
-			case FP8:
-				factors = append(factors, p.Row[i]*formats[format].factor)
-			case NVFP4:
-				factors = append(factors, p.All*formats[format].factor)
-			}
-		}
-		if err := k.packPart(m, scratch, p, tile); err != nil {
+		if err := k.packPart(m, scratch, p, row); err != nil {
 			return nil, err
 		}
-		tile += p.Rows / 16
+		row += p.Rows
 	}
-	if format != BF16 {
-		if err := Upload(m.factors, factors); err != nil {
-			return nil, err
-		}
-	}
-	return m, k.device.Wait()
+	return m, nil
 }
 
 // check holds the sizes of a part against the format.
 func (p *Part) check(format Format, in int) error {
-	if in%16 != 0 {
+	if format == NVFP4 && in%16 != 0 {
 		return fmt.Errorf("rows of %d values are not a multiple of 16", in)
 	}
 	want := [...]struct{ data, scale, row int }{
 		BF16: {p.Rows * in * 2, 0, 0}, FP8: {p.Rows * in, 0, p.Rows}, NVFP4: {p.Rows * in / 2, p.Rows * in / 16, 0},
+		F16: {p.Rows * in * 2, 0, p.Rows},
 	}[format]
 	if len(p.Data) != want.data || len(p.Scale) != want.scale || len(p.Row) != want.row {
 		return fmt.Errorf("%d × %d values in %s are %d bytes, %d scales and %d factors, not %d, %d and %d",
@@ -234,8 +232,22 @@ func (p *Part) check(format Format, in int) error {
 	return nil
 }
 
-// packPart packs a part a slab of rows at a time, as many as scratch holds.
-func (k *Kernels) packPart(m *Matrix, scratch Memory, p Part, tile int) error {
+// packPart packs a part, whose first row is row number first of m, a slab of rows at a
+// time, as many as scratch holds.
+func (k *Kernels) packPart(m *Matrix, scratch Memory, p Part, first int) error {
+	if m.format != BF16 {
+		factors := make([]float32, p.Rows)
+		for i := range factors {
+			if m.format == NVFP4 {
+				factors[i] = p.All * formats[NVFP4].factor
+			} else {
+				factors[i] = p.Row[i] * formats[m.format].factor
+			}
+		}
+		if err := Upload(m.factors.Part(int64(4*first), int64(4*p.Rows)), factors); err != nil {
+			return err
+		}
+	}
 	dataRow, scaleRow := len(p.Data)/p.Rows, len(p.Scale)/p.Rows
 	slab := int(scratch.bytes-alignment) / (dataRow + scaleRow) / 16 * 16
 	if slab < 16 {
@@ -255,7 +267,7 @@ func (k *Kernels) packPart(m *Matrix, scratch Memory, p Part, tile int) error {
 			}
 			a.Pointer(scales.at)
 		}
-		a.Pointer(m.weights.at).Int(n).Int(m.in).Int(m.units).Int(tile + row/16)
+		a.Pointer(m.weights.at).Int(n).Int(m.in).Int(m.units).Int((first + row) / 16)
 		if err := k.pack[m.format].Launch(Grid{X: (m.units + 3) / 4, Y: (n + 15) / 16, Block: 128}, a); err != nil {
 			return err
 		}
@@ -266,29 +278,41 @@ func (k *Kernels) packPart(m *Matrix, scratch Memory, p Part, tile int) error {
 	return nil
 }
 
-// Operand is up to [MaxRows] rows of activations as the tensor cores take them:
-// high and low 16 bits of each float32, as fragments.
+// Operand is rows of activations as the tensor cores take them: high and low 16 bits
+// of each float32, as fragments.
 type Operand struct {
 	format Format
 	cols   int
 	units  int
 	n      int    // rows
 	values Memory // see kernels/formats.cuh
-	scales Memory // float32 [MaxRows]
+	scales Memory // float32 [rows]
 }
 
-// Operand makes room for activations of cols columns for matrices of format.
-func (k *Kernels) Operand(pool *Pool, format Format, cols int) (*Operand, error) {
+// operandBytes is what [Operand].values of so many rows takes.
+func operandBytes(format Format, cols, rows int) int64 {
+	f := &formats[format]
+	if rows <= MaxRows {
+		rows = MaxRows
+	} else {
+		rows = (rows + tiledX - 1) / tiledX * tiledX
+	}
+	return int64(rows) * 2 * 2 * int64((cols+f.cols-1)/f.cols*f.cols)
+}
+
+// Operand makes room for rows rows of activations of cols columns for matrices of
+// format.
+func (k *Kernels) Operand(pool placer, format Format, cols, rows int) (*Operand, error) {
 	f := &formats[format]
 	if cols < 1 || cols > operandMost-f.cols {
 		return nil, fmt.Errorf("cannot multiply rows of %d values: 1 to %d are possible", cols, operandMost-f.cols)
 	}
 	o := &Operand{format: format, cols: cols, units: (cols + f.cols - 1) / f.cols}
 	var err error
-	if o.values, err = pool.Take("activations", int64(2*MaxRows*o.units*f.cols*2)); err != nil {
+	if o.values, err = pool.Take("activations", operandBytes(format, cols, rows)); err != nil {
 		return nil, err
 	}
-	o.scales, err = pool.Take("activations", MaxRows*4)
+	o.scales, err = pool.Take("activations", int64(max(rows, MaxRows)*4))
 	return o, err
 }
 
@@ -299,8 +323,10 @@ func tiles(n int) int {
 		return 1
 	case n <= 8:
 		return 2
-	default:
+	case n <= MaxRows:
 		return 4
+	default:
+		return 16
 	}
 }
 

@@ -151,7 +151,7 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 	if err := k.fillRandom(x, 3, 0x807fffff, 0x3f000000); err != nil {
 		b.Fatal(err)
 	}
-	o, err := k.Operand(own, format, cols)
+	o, err := k.Operand(own, format, cols, MaxRows)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -40,6 +40,16 @@ func randomPart(r *rand.Rand, format Format, rows, in int) (Part, [][]float64) {
 			binary.LittleEndian.PutUint16(p.Data[2*i:], uint16(v))
 			values[i/in][i%in] = float64(math.Float32frombits(v << 16))
 		}
+	case F16:
+		p.Data = make([]byte, rows*in*2)
+		for i := range rows {
+			p.Row = append(p.Row, float32(math.Exp(r.NormFloat64())*1e-3))
+			for j := range in {
+				b := halfBits(float32(r.NormFloat64() * 50))
+				binary.LittleEndian.PutUint16(p.Data[2*(i*in+j):], b)
+				values[i][j] = float64(halfValue(b)) * float64(p.Row[i])
+			}
+		}
 	case FP8:
 		p.Data = make([]byte, rows*in)
 		for i := range rows {
@@ -165,7 +175,7 @@ func relative(got []float32, want, squares []float64) float64 {
 
 // tolerance is the relative error of a row. Bfloat16 twice holds 17 bits, halves
 // 22; then there are the tensor cores' own sums, which lose some of 24.
-var tolerance = [...]float64{BF16: 2e-5, FP8: 2e-5, NVFP4: 2e-5}
+var tolerance = [...]float64{BF16: 2e-5, FP8: 2e-5, NVFP4: 2e-5, F16: 2e-5}
 
 func TestLinear(t *testing.T) {
 	d := open(t, Options{Wait: true})
@@ -218,7 +228,7 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 	if err := Upload(biases, bias); err != nil {
 		t.Fatal(err)
 	}
-	o, err := k.Operand(p, m.format, m.in)
+	o, err := k.Operand(p, m.format, m.in, MaxRows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,6 +308,39 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 		}
 	}
 	k.scratch = scratch
+	// The same rows over and over, as many as take the tensor cores 64 at a time.
+	for _, n := range []int{17, 64, 65, 150} {
+		many := make([]float32, 0, n*m.in)
+		for i := range n {
+			many = append(many, x[i%MaxRows*m.in:][:m.in]...)
+		}
+		mark := p.used
+		ms := take(t, p, int64(4*len(many)))
+		if err := Upload(ms, many); err != nil {
+			t.Fatal(err)
+		}
+		o, err := k.Operand(p, m.format, m.in, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.values.Fill(0xff); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Split(o, ms, n, m.in); err != nil {
+			t.Fatal(err)
+		}
+		y := newOutput(t, p, n*m.out)
+		y.poison(t)
+		if err := k.Linear(&Product{Y: y.all, Pitch: m.out, X: o, M: m}); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range y.read(t, n*m.out) {
+			if want := all[i/m.out%MaxRows*m.out+i%m.out]; v != want {
+				t.Fatalf("value %d of row %d of %d is %g, and %g among %d", i%m.out, i/m.out, n, v, want, MaxRows)
+			}
+		}
+		p.used = mark
+	}
 	// Bias and pitch, then on top of it.
 	if err := k.Split(o, xs, MaxRows, m.in); err != nil {
 		t.Fatal(err)
@@ -339,7 +382,7 @@ func TestSplits(t *testing.T) {
 			part, _ := randomPart(rt.r, Format(f), 64, cols)
 			m, err := rt.k.Matrix(rt.p, scratch, Format(f), cols, part)
 			rt.check(err)
-			o, err := rt.k.Operand(rt.p, Format(f), cols)
+			o, err := rt.k.Operand(rt.p, Format(f), cols, MaxRows)
 			rt.check(err)
 			x, xs := rt.values(n * (cols + pad))
 			_, gates := rt.values(n * (cols + pad))
@@ -377,7 +420,7 @@ func TestSplits(t *testing.T) {
 			}
 		}
 	}
-	if _, err := rt.k.Operand(rt.p, BF16, operandMost+1); err == nil {
+	if _, err := rt.k.Operand(rt.p, BF16, operandMost+1, MaxRows); err == nil {
 		t.Error("an operand that does not fit was made")
 	}
 }

@@ -43,11 +43,11 @@ func BenchmarkMLP(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	first, err := k.Operand(p, NVFP4, hidden)
+	first, err := k.Operand(p, NVFP4, hidden, MaxRows)
 	if err != nil {
 		b.Fatal(err)
 	}
-	second, err := k.Operand(p, NVFP4, inner)
+	second, err := k.Operand(p, NVFP4, inner, MaxRows)
 	if err != nil {
 		b.Fatal(err)
 	}

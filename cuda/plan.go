@@ -23,7 +23,7 @@ func plan(m *Matrix) choice {
 		c = choice{8, 2, 1}
 	case m.format == NVFP4 && m.out <= 4096:
 		c = choice{8, 0, 2}
-	case m.format == BF16 && m.out <= 6144, m.format == FP8 && m.out <= 4096:
+	case (m.format == BF16 || m.format == F16) && m.out <= 6144, m.format == FP8 && m.out <= 4096:
 		c = choice{16, 0, 1}
 	}
 	for c.splits > 1 && c.splits*2 > m.units {
@@ -64,6 +64,19 @@ func wideShared(format Format, tiles int) int {
 	return wideStages * (wideRows/16*f.bytes + tiles*8*f.cols*2)
 }
 
+// Blocks for more than 16 rows: 128 rows of W by 64 of x, and how many units are on their
+// way.
+const tiledRows, tiledX, tiledThreads = 128, 64, 256
+
+var tiledStages = [...]int{BF16: 4, F16: 4, FP8: 3, NVFP4: 2}
+
+// tiledProduct launches a product of more than 16 rows.
+func (k *Kernels) tiledProduct(m *Matrix, n int, a *Args) error {
+	f := &formats[m.format]
+	return k.tiled[m.format].Launch(Grid{X: (n + tiledX - 1) / tiledX, Y: (m.out + tiledRows - 1) / tiledRows, Block: tiledThreads,
+		Shared: tiledStages[m.format] * (tiledRows/16*f.bytes + 2*tiledX*f.cols*2)}, a)
+}
+
 // product launches a product as c says.
 func (k *Kernels) product(p *Product, c choice) error {
 	m, n := p.M, p.X.n
@@ -74,13 +87,11 @@ func (k *Kernels) product(p *Product, c choice) error {
 	} else {
 		a.Pointer(0)
 	}
-	a.Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits)
-	if p.Add {
-		a.Int(1)
-	} else {
-		a.Int(0)
-	}
+	a.Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits).Bool(p.Add)
 	kernel := k.narrow[m.format][c.shape]
+	if n > MaxRows {
+		return k.tiledProduct(m, n, a)
+	}
 	if n > 4 {
 		if !small(m, n) {
 			return k.wideProduct(m, n, c.splits, a)

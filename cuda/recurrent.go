@@ -4,19 +4,23 @@ package cuda
 
 import "fmt"
 
+// anyKey is the widest key of the delta rule.
+const anyKey = 256
+
 // maxTaps is the most taps of a causal convolution.
 const maxTaps = 8
 
 // recurrentKernels are the layers that keep a state of fixed size.
 type recurrentKernels struct {
 	convolve *Kernel
-	delta    [2]*Kernel // keys of 64, of 128
+	delta    [3]*Kernel // keys of 64, of 128, of any width up to anyKey
 }
 
 func (r *recurrentKernels) find(find func(**Kernel, string)) {
 	find(&r.convolve, "convolve")
 	find(&r.delta[0], "delta_64")
 	find(&r.delta[1], "delta_128")
+	find(&r.delta[2], "delta_any")
 }
 
 // States is the recurrent states of sequences, one a slot: for each layer the
@@ -71,14 +75,16 @@ type Delta struct {
 // DeltaRule moves the matrices S of layer on by each row in order and sets to
 // [ValueHeads, ValueDim] to Sᵀq.
 func (k *Kernels) DeltaRule(to View, in *Delta, s *States, g *Segments, layer int) error {
-	kernel := k.delta[0]
+	kernel := k.delta[2]
 	switch {
-	case s.KeyDim == 128:
+	case s.KeyDim == 64 && s.ValueDim%32 == 0:
+		kernel = k.delta[0]
+	case s.KeyDim == 128 && s.ValueDim%32 == 0:
 		kernel = k.delta[1]
-	case s.KeyDim != 64:
-		return fmt.Errorf("cannot apply the delta rule to keys of %d values: 64 and 128 are possible", s.KeyDim)
+	case s.KeyDim > anyKey:
+		return fmt.Errorf("cannot apply the delta rule to keys of %d values: up to %d are possible", s.KeyDim, anyKey)
 	}
-	if s.ValueDim%32 != 0 || s.ValueHeads%s.KeyHeads != 0 {
+	if s.ValueHeads%s.KeyHeads != 0 {
 		return fmt.Errorf("cannot apply the delta rule to %d values a head of %d heads for %d key heads", s.ValueDim, s.ValueHeads, s.KeyHeads)
 	}
 	a := k.device.args.Reset().view(to).view(in.Q).view(in.K).view(in.V).
@@ -86,11 +92,6 @@ func (k *Kernels) DeltaRule(to View, in *Delta, s *States, g *Segments, layer in
 		Pointer(in.ALog.at).Pointer(in.Bias.at).Pointer(s.Slots.at).
 		Pointer(uint64(s.SlotBytes() / 4)).Pointer(uint64(layer*s.layer() + s.convolution())).
 		Pointer(g.First.at).Pointer(g.Rows.at).Pointer(g.Slot.at).
-		Int(s.ValueHeads).Int(s.KeyHeads).Int(s.ValueDim)
-	if in.Tiled {
-		a.Int(1)
-	} else {
-		a.Int(0)
-	}
-	return kernel.Launch(Grid{X: s.ValueHeads * s.ValueDim / 32, Y: g.N, Block: 128}, a)
+		Int(s.ValueHeads).Int(s.KeyHeads).Int(s.ValueDim).Bool(in.Tiled).Int(s.KeyDim)
+	return kernel.Launch(Grid{X: s.ValueHeads * ((s.ValueDim + 31) / 32), Y: g.N, Block: 128}, a)
 }

@@ -72,6 +72,7 @@ func TestDeltaRule(t *testing.T) {
 	for _, s := range []*States{
 		{Layers: 2, Cols: 10, Taps: 4, KeyHeads: 2, ValueHeads: 6, KeyDim: 128, ValueDim: 128},
 		{Layers: 1, Cols: 1, Taps: 1, KeyHeads: 2, ValueHeads: 2, KeyDim: 64, ValueDim: 32},
+		{Layers: 2, Cols: 3, Taps: 2, KeyHeads: 2, ValueHeads: 4, KeyDim: 16, ValueDim: 8},
 	} {
 		for _, tiled := range []bool{false, true} {
 			layer, slots := s.Layers-1, 3

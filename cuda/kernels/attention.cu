@@ -40,9 +40,12 @@ DEVICE void store(T *pages, const float *k, int k_pitch, int k_stride, const flo
 // blockIdx.x, of which there are group. partial is [rows, query heads, partitions,
 // DIM+2]: the sum of values weighted by exp(score − largest), the largest score,
 // the sum of weights. Partitions without a position in reach are left alone.
-template <class T, int DIM>
+//
+// DIM is the heads' width or, if not EXACT, the most that dim may be.
+template <class T, int DIM, bool EXACT>
 DEVICE void attend(const float *q, int q_pitch, int q_stride, const T *pages, const int *positions, const int *segments,
-                   const int *table, int table_pitch, int layer, int layers, int group, int window, float scale, float *partial) {
+                   const int *table, int table_pitch, int layer, int layers, int group, int window, float scale, float *partial, int given) {
+	const int dim = EXACT ? DIM : given;
 	__shared__ float score[GROUP][PART], sums[GROUP][256];
 	::begin();
 	const int head = blockIdx.x, part = blockIdx.y, row = blockIdx.z, heads = gridDim.x;
@@ -56,19 +59,21 @@ DEVICE void attend(const float *q, int q_pitch, int q_stride, const T *pages, co
 
 	// A warp a position: its lanes share the dimensions.
 	const int EACH = DIM / 32, RUN = EACH < 4 ? EACH : 4;
+	auto column = [&](int i) { return i / RUN * 32 * RUN + lane * RUN + i % RUN; };
+	auto in = [&](int i) { return EXACT || column(i) < dim; };
 	float query[GROUP][EACH];
 #pragma unroll
 	for (int h = 0; h < GROUP; h++)
 #pragma unroll
 		for (int i = 0; i < EACH; i++)
-			query[h][i] = h < group ? q[h * q_stride + i / RUN * 32 * RUN + lane * RUN + i % RUN] : 0;
+			query[h][i] = h < group && in(i) ? q[h * q_stride + column(i)] : 0;
 #pragma unroll 2
 	for (int p = begin + warp; p < end; p += 8) {
-		const T *key = place(pages, table, p, layer, layers, heads, head, DIM);
+		const T *key = place(pages, table, p, layer, layers, heads, head, dim);
 		float k[EACH];
 #pragma unroll
 		for (int i = 0; i < EACH; i++)
-			k[i] = number(key[i / RUN * 32 * RUN + lane * RUN + i % RUN]);
+			k[i] = in(i) ? number(key[column(i)]) : 0;
 #pragma unroll
 		for (int h = 0; h < GROUP; h++)
 			if (h < group) {
@@ -84,7 +89,7 @@ DEVICE void attend(const float *q, int q_pitch, int q_stride, const T *pages, co
 	}
 	__syncthreads();
 	const int n = end - begin;
-	partial += (((size_t)row * heads + head) * group * gridDim.y + part) * (DIM + 2);
+	partial += (((size_t)row * heads + head) * group * gridDim.y + part) * (dim + 2);
 	if (warp < group) {
 		float top = -INFINITY, sum = 0;
 		for (int i = lane; i < n; i += 32)
@@ -99,7 +104,7 @@ DEVICE void attend(const float *q, int q_pitch, int q_stride, const T *pages, co
 		for (int i = 16; i; i /= 2)
 			sum += __shfl_xor_sync(~0u, sum, i);
 		if (lane == 0) {
-			float *out = partial + (size_t)warp * gridDim.y * (DIM + 2) + DIM;
+			float *out = partial + (size_t)warp * gridDim.y * (dim + 2) + dim;
 			out[0] = top;
 			out[1] = sum;
 		}
@@ -114,7 +119,7 @@ DEVICE void attend(const float *q, int q_pitch, int q_stride, const T *pages, co
 		total[h] = 0;
 #pragma unroll 4
 	for (int i = share * PART / SHARES; i < min(n, (share + 1) * PART / SHARES); i++) {
-		float v = number(place(pages, table, begin + i, layer, layers, heads, head, DIM)[PAGE * DIM + d]);
+		float v = EXACT || d < dim ? number(place(pages, table, begin + i, layer, layers, heads, head, dim)[PAGE * dim + d]) : 0;
 #pragma unroll
 		for (int h = 0; h < GROUP; h++)
 			if (h < group)
@@ -134,17 +139,17 @@ DEVICE void attend(const float *q, int q_pitch, int q_stride, const T *pages, co
 	}
 #pragma unroll
 	for (int h = 0; h < GROUP; h++)
-		if (h < group)
-			partial[(size_t)h * gridDim.y * (DIM + 2) + d] = total[h];
+		if (h < group && (EXACT || d < dim))
+			partial[(size_t)h * gridDim.y * (dim + 2) + d] = total[h];
 }
 
-#define ATTEND(name, T, DIM)                                                                                       \
+#define ATTEND(name, T, DIM, EXACT)                                                                                       \
 	extern "C" __global__ void __launch_bounds__(256)                                                          \
 	    name(const float *q, int q_pitch, int q_stride, const T *pages, const int *positions,                  \
 	         const int *segments, const int *table, int table_pitch, int layer, int layers, int group,         \
-	         int window, float scale, float *partial) {                                                        \
-		attend<T, DIM>(q, q_pitch, q_stride, pages, positions, segments, table, table_pitch, layer, layers, \
-		               group, window, scale, partial);                                                     \
+	         int window, float scale, float *partial, int dim) {                                               \
+		attend<T, DIM, EXACT>(q, q_pitch, q_stride, pages, positions, segments, table, table_pitch, layer,  \
+		                      layers, group, window, scale, partial, dim);                                                     \
 	}
 #define CACHE(name, T)                                                                                            \
 	extern "C" __global__ void store_##name(                                                                   \
@@ -154,9 +159,10 @@ DEVICE void attend(const float *q, int q_pitch, int q_stride, const T *pages, co
 		store(pages, k, k_pitch, k_stride, v, v_pitch, v_stride, positions, segments, table, table_pitch,  \
 		      layer, layers, dim);                                                                         \
 	}                                                                                                          \
-	ATTEND(attend_##name##_64, T, 64)                                                                          \
-	ATTEND(attend_##name##_128, T, 128)                                                                        \
-	ATTEND(attend_##name##_256, T, 256)
+	ATTEND(attend_##name##_64, T, 64, true)                                                                          \
+	ATTEND(attend_##name##_128, T, 128, true)                                                                        \
+	ATTEND(attend_##name##_256, T, 256, true)	\
+	ATTEND(attend_##name##_any, T, 256, false)
 CACHE(f32, float)
 CACHE(bf16, u16)
 

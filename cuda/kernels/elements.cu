@@ -79,6 +79,10 @@ template <> DEVICE float weight<BF16>(const u8 *w, int units, int row, int col) 
 	const u16 *unit = (const u16 *)(w + ((size_t)(row / 16) * units + col / 32) * 1024);
 	return bfloat_value(unit[row % 16 / 8 * 256 + (row % 8 * 4 + col % 32 / 8) * 8 + col % 8]);
 }
+template <> DEVICE float weight<F16>(const u8 *w, int units, int row, int col) {
+	const u16 *unit = (const u16 *)(w + ((size_t)(row / 16) * units + col / 32) * 1024);
+	return half_value(unit[row % 16 / 8 * 256 + (row % 8 * 4 + col % 32 / 8) * 8 + col % 8]);
+}
 template <> DEVICE float weight<FP8>(const u8 *w, int units, int row, int col) {
 	const u8 *unit = w + ((size_t)(row / 16) * units + col / 64) * 1024;
 	int i = col % 16, place = (i & 12) + (i & 1) * 2 + (i >> 1 & 1);
@@ -95,19 +99,24 @@ template <> DEVICE float weight<NVFP4>(const u8 *w, int units, int row, int col)
 	return half_value((u16)(sign << 15 | rest << 9)) * half_value((u16)(scale << 7));
 }
 
-// Row blockIdx.y of to becomes row tokens[blockIdx.y] of a packed matrix.
+// Row blockIdx.y of to becomes row tokens[blockIdx.y] of a packed matrix, or is
+// increased by it.
 template <class F>
-DEVICE void embed(float *to, int pitch, const u8 *w, const float *factors, const int *tokens, int cols, int units) {
+DEVICE void embed(float *to, int pitch, const u8 *w, const float *factors, const int *tokens, int cols, int units, int add) {
 	begin();
 	const int token = tokens[blockIdx.y], i = blockIdx.x * blockDim.x + threadIdx.x;
-	if (i < cols)
-		to[(size_t)blockIdx.y * pitch + i] = weight<F>(w, units, token, i) * (factors ? factors[token] : 1);
+	if (i >= cols)
+		return;
+	to += (size_t)blockIdx.y * pitch + i;
+	const float v = weight<F>(w, units, token, i) * (factors ? factors[token] : 1);
+	*to = add ? *to + v : v;
 }
 #define EMBED(name, F)                                                                                              \
 	extern "C" __global__ void name(float *to, int pitch, const u8 *w, const float *factors, const int *tokens, \
-	                                int cols, int units) {                                                     \
-		embed<F>(to, pitch, w, factors, tokens, cols, units);                                               \
+	                                int cols, int units, int add) {                                            \
+		embed<F>(to, pitch, w, factors, tokens, cols, units, add);                                          \
 	}
 EMBED(embed_bf16, BF16)
+EMBED(embed_f16, F16)
 EMBED(embed_fp8, FP8)
 EMBED(embed_nvfp4, NVFP4)

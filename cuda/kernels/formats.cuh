@@ -7,30 +7,47 @@
 // The formats: columns a unit, bytes a unit, 16-byte pieces of a row of x that
 // a lane needs a unit and the columns between them, and the product of a unit,
 // with x in registers (multiply) or in shared memory (stream).
-struct BF16 {
+template <bool HALF> struct Sixteen {
 	static const int K = 32, BYTES = 1024, PIECES = 1;
 	// Piece i of lane t lies at column LANE·t + place(i) of the unit.
 	static const int LANE = 8;
 	static __host__ __device__ constexpr int place(int) { return 0; }
 
+	static DEVICE void mma(float (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+		if (HALF)
+			mma_half(c, a0, a1, a2, a3, b0, b1);
+		else
+			mma_bfloat(c, a0, a1, a2, a3, b0, b1);
+	}
 	template <int RT, int NT> static DEVICE void stream(float (&c)[RT][NT][4], u32 w, u32 x, int lane) {
-		uint4 v[NT][PIECES];
+		uint4 low[RT], high[RT];
 #pragma unroll
-		for (int n = 0; n < NT; n++)
-			v[n][0] = shared16(x + n * 512 + lane * 16);
+		for (int r = 0; r < RT; r++) {
+			low[r] = shared16(w + r * BYTES + lane * 16);
+			high[r] = shared16(w + r * BYTES + 512 + lane * 16);
+		}
 #pragma unroll
-		for (int r = 0; r < RT; r++)
-			multiply<NT>(c[r], w + r * BYTES, lane, v);
+		for (int n = 0; n < NT; n++) {
+			uint4 v = shared16(x + n * 512 + lane * 16);
+#pragma unroll
+			for (int r = 0; r < RT; r++)
+				mma(c[r][n], low[r].x, high[r].x, low[r].y, high[r].y, v.x, v.y);
+#pragma unroll
+			for (int r = 0; r < RT; r++)
+				mma(c[r][n], low[r].z, high[r].z, low[r].w, high[r].w, v.z, v.w);
+		}
 	}
 	template <int NT> static DEVICE void multiply(float (&c)[NT][4], u32 w, int lane, const uint4 (&x)[NT][PIECES]) {
 		uint4 low = shared16(w + lane * 16), high = shared16(w + 512 + lane * 16);
 #pragma unroll
 		for (int n = 0; n < NT; n++) {
-			mma_bfloat(c[n], low.x, high.x, low.y, high.y, x[n][0].x, x[n][0].y);
-			mma_bfloat(c[n], low.z, high.z, low.w, high.w, x[n][0].z, x[n][0].w);
+			mma(c[n], low.x, high.x, low.y, high.y, x[n][0].x, x[n][0].y);
+			mma(c[n], low.z, high.z, low.w, high.w, x[n][0].z, x[n][0].w);
 		}
 	}
 };
+typedef Sixteen<false> BF16;
+typedef Sixteen<true> F16;
 
 // An e4m3 number is a half with its exponent counted from 15 instead of 7, once
 // its seven lower bits are moved up by 7: the value times 2⁻⁸.

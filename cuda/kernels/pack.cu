@@ -94,6 +94,9 @@ template <class F, bool HALF, Source SOURCE>
 DEVICE void split(const float *x, int pitch, const float *other, int other_pitch, float eps, u16 *to, float *scale,
                   int cols, int units, int tiles) {
 	begin();
+	// Of more than 16 rows each 64 are fragments of their own.
+	const int row = blockIdx.x % (4 * tiles);
+	to += (size_t)(blockIdx.x / (4 * tiles)) * tiles * 8 * units * F::K;
 	x += (size_t)blockIdx.x * pitch;
 	if (SOURCE == SILU)
 		other += (size_t)blockIdx.x * other_pitch;
@@ -144,9 +147,9 @@ DEVICE void split(const float *x, int pitch, const float *other, int other_pitch
 		int i = threadIdx.x + j * 1024;
 		if (i < units * F::K) {
 			u16 h = HALF ? half_bits(v[j]) : bfloat_bits(v[j]);
-			to[fragment<F>(tiles, units, blockIdx.x, false, i)] = h;
+			to[fragment<F>(tiles, units, row, false, i)] = h;
 			float rest = v[j] - (HALF ? half_value(h) : bfloat_value(h));
-			to[fragment<F>(tiles, units, blockIdx.x, true, i)] = HALF ? half_bits(rest) : bfloat_bits(rest);
+			to[fragment<F>(tiles, units, row, true, i)] = HALF ? half_bits(rest) : bfloat_bits(rest);
 		}
 	}
 }
@@ -162,5 +165,6 @@ DEVICE void split(const float *x, int pitch, const float *other, int other_pitch
 	SPLIT(split_norm_##name, F, HALF, NORM)         \
 	SPLIT(split_silu_##name, F, HALF, SILU)
 SPLITS(bf16, BF16, false)
+SPLITS(f16, F16, true)
 SPLITS(fp8, FP8, true)
 SPLITS(nvfp4, NVFP4, true)

@@ -13,11 +13,26 @@ import (
 	"velo/engine/weights"
 )
 
-// CPU is the processor, which is always there.
-const CPU = "cpu"
+// CPU is the processor, which is always there. CUDA is an NVIDIA GPU, in builds with the tag
+// cuda on Linux.
+const (
+	CPU  = "cpu"
+	CUDA = "cuda"
+)
 
 // Names lists the backends of this build.
-func Names() []string { return []string{CPU} }
+func Names() []string {
+	if gpu == nil {
+		return []string{CPU}
+	}
+	return []string{CPU, CUDA}
+}
+
+// accelerator is a backend that a build may have besides the processor.
+type accelerator struct {
+	open  func(o Options) (Backend, error)
+	bytes func(t *weights.Tensor) int64 // what a weight takes there
+}
 
 // Options choose and size a backend. The zero value is the best one that this machine has.
 type Options struct {
@@ -29,10 +44,15 @@ type Options struct {
 
 // WeightBytes is the memory that a model's weights take while it computes, before any of it is
 // taken. The processor packs quantised matrices anew; their mapped files are not read again, and the
-// system can have those pages back.
+// system can have those pages back. With no name it is the processor's, since a driver is not asked
+// before a backend is made.
 func WeightBytes(o Options, m *weights.Model) int64 {
 	n := int64(0)
 	m.Each(func(t *weights.Tensor) {
+		if o.Name == CUDA && gpu != nil {
+			n += gpu.bytes(t)
+			return
+		}
 		packed := int64(0)
 		if len(t.Shape) > 1 && !o.Exact {
 			packed = cpu.Packed(t.Type, t.Rows(), t.Cols())
@@ -55,11 +75,20 @@ type processor struct{ *cpu.Backend }
 
 func (p processor) Close() error { p.Backend.Close(); return nil }
 
-// New makes the backend. The error says which names there are.
+// New makes the backend. With no name that is the GPU, if this build has one and it opens, else the
+// processor. The error says which names there are.
 func New(o Options) (Backend, error) {
-	switch o.Name {
-	case "", "auto", CPU:
-		return processor{cpu.New(cpu.Options{Rows: o.Rows, Workers: o.Workers, Exact: o.Exact})}, nil
+	switch {
+	case o.Name == CUDA && gpu != nil:
+		return gpu.open(o)
+	case o.Name == "" || o.Name == "auto":
+		if gpu != nil {
+			if b, err := gpu.open(o); err == nil {
+				return b, nil
+			}
+		}
+	case o.Name != CPU:
+		return nil, fmt.Errorf("cannot compute on %q: this build has %s", o.Name, strings.Join(Names(), ", "))
 	}
-	return nil, fmt.Errorf("cannot compute on %q: this build has %s", o.Name, strings.Join(Names(), ", "))
+	return processor{cpu.New(cpu.Options{Rows: o.Rows, Workers: o.Workers, Exact: o.Exact})}, nil
 }

@@ -1,0 +1,204 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"gorgonia.org/cu"
+	"velo/engine/ops"
+)
+
+// BackendOptions size a backend.
+type BackendOptions struct {
+	Device  int  // number of the GPU
+	Rows    int  // most rows of a batch, 512 if 0
+	Half    bool // keys and values in bfloat16 instead of float32
+	Eager   bool // every step as single launches, never as a graph
+	Options      // of the device
+}
+
+// Backend is an [ops.Backend] on a GPU.
+//
+// Calls between Begin and Read are noted and run at Read, or when something else needs
+// their result; a step of up to [MaxRows] rows that was seen before is then one launch of a
+// graph. An error of the device is a panic with a sentence, since the operations
+// return none.
+type Backend struct {
+	options BackendOptions
+	device  *Device
+	k       *Kernels
+	memory  arena
+	scratch Memory // of attention, and of weights on their way
+	input   input
+
+	buffers  []*buffer
+	operands map[operandKey]*Operand
+	values   Memory // of all operands, one at a time
+	need     int64  // bytes of it
+	scales   Memory
+	turns    Turns
+	inverse  map[*ops.Rope]Memory
+
+	batch    *ops.Batch
+	calls    []call
+	state    dispatch
+	graphs   []*captured
+	waiting  bool // launches may be on their way
+	result   *HostMemory
+	finished bool
+}
+
+type operandKey struct {
+	format Format
+	cols   int
+}
+
+var _ ops.Backend = (*Backend)(nil)
+
+// NewBackend opens a GPU and makes a backend of it.
+func NewBackend(o BackendOptions) (*Backend, error) {
+	if o.Rows <= 0 {
+		o.Rows = 512
+	}
+	d, err := Open(o.Device, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{options: o, device: d, operands: map[operandKey]*Operand{}, inverse: map[*ops.Rope]Memory{}}
+	b.memory.device = d
+	if b.k, err = d.Kernels(); err == nil {
+		b.scales, err = b.memory.Take("activations", int64(4*max(o.Rows, MaxRows)))
+	}
+	if err == nil {
+		err = b.input.open(d, o.Rows)
+	}
+	if err != nil {
+		return nil, errorsOf(err, b.Close())
+	}
+	return b, nil
+}
+
+// Device is the GPU that the backend computes on.
+func (b *Backend) Device() *Device { return b.device }
+
+// Close gives everything back.
+func (b *Backend) Close() error {
+	if b.finished {
+		return nil
+	}
+	b.finished = true
+	var errs []error
+	b.forget(&errs)
+	errs = append(errs, b.input.close())
+	if b.result != nil {
+		errs = append(errs, b.result.Close())
+	}
+	errs = append(errs, b.memory.Close())
+	if b.k != nil && b.k.own != nil {
+		errs = append(errs, b.k.Close())
+	}
+	return errors.Join(append(errs, b.device.Close())...)
+}
+
+// Name tells the device.
+func (b *Backend) Name() string { return "cuda (" + b.device.facts.Name + ")" }
+
+// Rows is the largest number of rows in a batch.
+func (b *Backend) Rows() int { return b.options.Rows }
+
+// must ends the work on an error of the device.
+func (b *Backend) must(err error) {
+	if err != nil {
+		panic(fmt.Errorf("cannot compute on the GPU: %w", err))
+	}
+}
+
+// buffer is activations, float32 [rows, cols].
+type buffer struct {
+	rows, cols int
+	memory     Memory
+	writes     int // since the step began
+}
+
+// Cols is the width of a row.
+func (b *buffer) Cols() int { return b.cols }
+
+// Buffer makes an activation of rows × cols values.
+func (b *Backend) Buffer(rows, cols int) ops.Buffer {
+	m, err := b.memory.Take(fmt.Sprintf("activations of %d × %d values", rows, cols), int64(4*rows*cols))
+	b.must(err)
+	f := &buffer{rows: rows, cols: cols, memory: m}
+	b.buffers = append(b.buffers, f)
+	return f
+}
+
+// loading makes room for weights on their way to the device.
+func (b *Backend) loading() error { return b.grow(&b.scratch, "scratch", slabBytes+1<<20) }
+
+// grow makes a memory at least so large. What lay in it is lost, and what was
+// captured with it.
+func (b *Backend) grow(m *Memory, what string, bytes int64) error {
+	if m.bytes >= bytes {
+		return nil
+	}
+	var errs []error
+	b.forget(&errs)
+	var err error
+	*m, err = b.memory.Take(what, bytes)
+	return errors.Join(append(errs, err)...)
+}
+
+// operand notes that products with rows of cols values will come.
+func (b *Backend) operand(format Format, cols int) {
+	key := operandKey{format, cols}
+	if b.operands[key] != nil {
+		return
+	}
+	f := &formats[format]
+	b.operands[key] = &Operand{format: format, cols: cols, units: (cols + f.cols - 1) / f.cols}
+	b.need = max(b.need, operandBytes(format, cols, b.options.Rows))
+}
+
+// Begin starts a step.
+func (b *Backend) Begin(batch *ops.Batch) {
+	if len(batch.Tokens) > b.options.Rows {
+		panic(fmt.Sprintf("cuda: a batch of %d rows on a backend made for %d", len(batch.Tokens), b.options.Rows))
+	}
+	b.flush()
+	b.settle()
+	b.batch = batch
+	b.must(b.input.begin(b, batch))
+}
+
+// settle waits for what was launched.
+func (b *Backend) settle() {
+	if b.waiting {
+		b.must(b.device.Wait())
+		b.waiting = false
+	}
+}
+
+// Read waits for the step and gives the first rows rows of x.
+func (b *Backend) Read(x ops.Buffer, rows int) []float32 {
+	f := x.(*buffer)
+	if whole := 4 * f.rows * f.cols; b.result == nil || len(b.result.Host) < whole {
+		b.settle()
+		if b.result != nil {
+			b.must(b.result.Close())
+		}
+		var err error
+		b.result, err = b.device.HostMemory(whole)
+		b.must(err)
+	}
+	b.flush()
+	n := rows * f.cols
+	b.must(b.device.on(func() error {
+		return cu.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(b.result.Host)), cu.DevicePtr(f.memory.at), int64(4*n), b.device.stream)
+	}))
+	b.waiting = true
+	b.settle()
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b.result.Host))), n)
+}

@@ -1,0 +1,438 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"velo/engine/cpu"
+	"velo/engine/kv"
+	"velo/engine/model"
+	"velo/engine/ops"
+	"velo/engine/weights"
+)
+
+// models are the small random models of engine/model, one a family.
+var models = []string{"llama", "llama3", "qwen2", "qwen3", "qwen3yarn", "qwen3_5"}
+
+// folder is where a small model and what transformers says of it lie.
+func folder(name string) string {
+	return filepath.Join("..", "engine", "model", "testdata", name)
+}
+
+// newBackend makes a backend for a test.
+func newBackend(t testing.TB, o BackendOptions) *Backend {
+	t.Helper()
+	if o.Cache == "" {
+		o.Cache = os.Getenv("VELO_KERNELS")
+	}
+	b, err := NewBackend(o)
+	if err != nil {
+		if os.Getenv("VELO_GPU") == "" {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func openModel(t testing.TB, name string) *weights.Model {
+	t.Helper()
+	w, err := weights.Open(folder(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+// bind makes the model on a backend.
+func bind(t testing.TB, w *weights.Model, source model.Source, b ops.Backend) *model.Model {
+	t.Helper()
+	m, err := model.New(&w.Config, source, b, model.Options{Tokens: 900, Sequences: 8, Outputs: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func sequence(t testing.TB, m *model.Model) *kv.Sequence {
+	t.Helper()
+	s, err := m.Pool().NewSequence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func logitsOf(t testing.TB, m *model.Model, step *model.Step) (rows [][]float32) {
+	t.Helper()
+	logits, err := m.Run(step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row := range slices.Chunk(logits, m.Config.Vocab) {
+		rows = append(rows, slices.Clone(row))
+	}
+	return rows
+}
+
+func feed(t testing.TB, m *model.Model, s *kv.Sequence, tokens []int32) [][]float32 {
+	t.Helper()
+	step := m.NewStep()
+	if err := step.Add(s, tokens, len(tokens)); err != nil {
+		t.Fatal(err)
+	}
+	return logitsOf(t, m, step)
+}
+
+func words(m *model.Model, seed uint64, n int) []int32 {
+	r := rand.New(rand.NewPCG(seed, 2))
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32(r.IntN(m.Config.Vocab))
+	}
+	return out
+}
+
+// sameBits fails unless two lists of logits are the same bits, and all are numbers.
+func sameBits(t testing.TB, what string, got, want [][]float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d rows of logits instead of %d", what, len(got), len(want))
+	}
+	for i := range want {
+		for j, v := range want[i] {
+			if got[i][j] != v || math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				t.Fatalf("%s: logit %d of row %d is %v instead of %v", what, j, i, got[i][j], v)
+			}
+		}
+	}
+}
+
+// apart is the largest and the root mean square difference, and the size of want.
+func apart[T float32 | float64](got [][]float32, want [][]T) (largest, rms, size float64) {
+	n := 0.0
+	for i, row := range want {
+		for j, w := range row {
+			d := math.Abs(float64(got[i][j]) - float64(w))
+			if d != d {
+				d = math.Inf(1)
+			}
+			largest = max(largest, d)
+			rms += d * d
+			size += float64(w) * float64(w)
+			n++
+		}
+	}
+	return largest, math.Sqrt(rms / n), math.Sqrt(size / n)
+}
+
+// TestGoldens compares logits with those of transformers, as the processor's are.
+func TestGoldens(t *testing.T) {
+	for _, name := range models {
+		t.Run(name, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join(folder(name), "golden.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var g struct {
+				Tokens          []int32
+				Rows            []int
+				Logits, Drafted [][]float64
+			}
+			if err := json.Unmarshal(data, &g); err != nil {
+				t.Fatal(err)
+			}
+			w := openModel(t, name)
+			m := bind(t, w, w, newBackend(t, BackendOptions{}))
+			step := m.NewStep()
+			if err := step.Add(sequence(t, m), g.Tokens, len(g.Tokens)); err != nil {
+				t.Fatal(err)
+			}
+			all := logitsOf(t, m, step)
+			var got [][]float32
+			for _, row := range g.Rows {
+				got = append(got, all[row])
+			}
+			check := func(what string, got [][]float32, want [][]float64) {
+				largest, rms, size := apart(got, want)
+				t.Logf("%s: largest difference %.2g, root mean square %.2g of %.2g", what, largest, rms, size)
+				most, mean := 1e-4, 1e-5
+				if name == "qwen3_5" {
+					most, mean = 1e-3, 1e-4
+				}
+				if !(largest < most) || !(rms < mean) {
+					t.Errorf("%s are off by up to %g, root mean square %g", what, largest, rms)
+				}
+			}
+			check("logits", got, g.Logits)
+			if g.Drafted == nil {
+				return
+			}
+			var drafted [][]float32
+			for _, row := range g.Rows {
+				logits, err := m.Draft(step, [][]int32{g.Tokens[1 : row+2]})
+				if err != nil {
+					t.Fatal(err)
+				}
+				drafted = append(drafted, slices.Clone(logits))
+			}
+			check("drafts", drafted, g.Drafted)
+		})
+	}
+}
+
+// TestSteps: a text in steps of any size, as graphs or as launches, gives the same bits
+// as token by token; sequences in one step give the same bits as alone; and a sequence
+// restored or taken back goes on as if it had never left.
+func TestSteps(t *testing.T) {
+	for _, name := range models {
+		for _, half := range []bool{false, true} {
+			if half && name != "qwen3_5" {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				w := openModel(t, name)
+				b := newBackend(t, BackendOptions{Rows: 300, Half: half})
+				m := bind(t, w, w, b)
+				tokens := words(m, 1, 60)
+				var want [][]float32
+				s := sequence(t, m)
+				for i := range tokens {
+					want = append(want, feed(t, m, s, tokens[i:i+1])...)
+				}
+				s.Free()
+				if len(b.graphs) == 0 || b.graphs[0].graph == nil {
+					t.Error("steps of one row were not captured")
+				}
+				if slices.Equal(want[0], want[1]) {
+					t.Error("two tokens have the same logits")
+				}
+				seed := rand.Uint64()
+				t.Log("seed", seed)
+				r := rand.New(rand.NewPCG(seed, 0))
+				for range 12 {
+					b.options.Eager = r.IntN(2) == 0
+					s := sequence(t, m)
+					var got [][]float32
+					for left := tokens; len(left) > 0; {
+						n := 1 + r.IntN(min(len(left), 1+r.IntN(60)))
+						got = append(got, feed(t, m, s, left[:n])...)
+						left = left[n:]
+					}
+					s.Free()
+					sameBits(t, "prefill", got, want)
+				}
+				b.options.Eager = false
+				lengths := []int{1, 17, 5, 2, 30, 200}
+				want = nil
+				for i, n := range lengths {
+					s := sequence(t, m)
+					prompt(t, m, s, words(m, uint64(i), n))
+					want = append(want, feed(t, m, s, words(m, uint64(10+i), i+1))...)
+					s.Free()
+				}
+				first, second := m.NewStep(), m.NewStep()
+				var all []*kv.Sequence
+				for i, n := range lengths {
+					s := sequence(t, m)
+					all = append(all, s)
+					if err := first.Add(s, words(m, uint64(i), n), 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				logitsOf(t, m, first)
+				for i, s := range all {
+					if err := second.Add(s, words(m, uint64(10+i), i+1), i+1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				sameBits(t, "batch", logitsOf(t, m, second), want)
+				for _, s := range all {
+					s.Free()
+				}
+
+				start, other, rest := words(m, 1, 21), words(m, 2, 30), words(m, 3, 14)
+				s = sequence(t, m)
+				prompt(t, m, s, start)
+				want = feed(t, m, s, rest)
+				s.Free()
+				s = sequence(t, m)
+				prompt(t, m, s, start)
+				shot, err := s.Snapshot()
+				if err != nil {
+					t.Fatal(err)
+				}
+				prompt(t, m, s, other)
+				back, err := shot.Restore()
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameBits(t, "restored", feed(t, m, back, rest), want)
+				for range 3 { // the third time a graph
+					s.Rewind(shot)
+					sameBits(t, "taken back", feed(t, m, s, rest), want)
+				}
+			})
+		}
+	}
+}
+
+// prompt runs tokens without looking at any logits.
+func prompt(t *testing.T, m *model.Model, s *kv.Sequence, tokens []int32) {
+	t.Helper()
+	step := m.NewStep()
+	if err := step.Add(s, tokens, 0); err != nil {
+		t.Fatal(err)
+	}
+	logitsOf(t, m, step)
+}
+
+// typed is a model whose matrices are stored in another type, made of random numbers.
+type typed struct {
+	*weights.Model
+	t weights.Type
+}
+
+func (s typed) Tensor(name string) (*weights.Tensor, bool) {
+	t, ok := s.Model.Tensor(name)
+	if !ok || len(t.Shape) != 2 {
+		return t, ok
+	}
+	values, octets := s.t.Block()
+	if t.Shape[1]%values != 0 {
+		return t, ok
+	}
+	n := &weights.Tensor{Name: name, Type: s.t, Shape: t.Shape, Global: 0.01}
+	seed := uint64(0)
+	for _, c := range name {
+		seed = seed*31 + uint64(c)
+	}
+	r := rand.New(rand.NewPCG(seed, 1))
+	rows, cols := t.Shape[0], t.Shape[1]
+	n.Data = make([]byte, rows*cols/values*octets)
+	for i := range n.Data {
+		n.Data[i] = byte(r.IntN(256))
+		if b := n.Data[i] & 0x7f; octets == 1 && b > 0x50 { // no large e4m3
+			n.Data[i] ^= 0x40
+		}
+	}
+	half := func(at int) { binary.LittleEndian.PutUint16(n.Data[at:], uint16(0x1c00+r.IntN(0x200))) }
+	for at := 0; at < len(n.Data); at += octets {
+		switch s.t {
+		case weights.F16, weights.BF16:
+			f := float32(r.NormFloat64() * 0.1)
+			b := uint16(math.Float32bits(f) >> 16)
+			if s.t == weights.F16 {
+				b = halfBits(f)
+			}
+			binary.LittleEndian.PutUint16(n.Data[at:], b)
+		case weights.Q8_0, weights.Q4_0:
+			half(at)
+		case weights.Q4_1, weights.Q4_K, weights.Q5_K:
+			half(at)
+			half(at + 2)
+		case weights.Q6_K:
+			half(at + 208)
+		}
+	}
+	switch s.t {
+	case weights.FP8Row:
+		for range rows {
+			n.Scale = binary.LittleEndian.AppendUint32(n.Scale, math.Float32bits(float32(0.02+0.02*r.Float64())))
+		}
+	case weights.FP8Block:
+		for range (rows + 127) / 128 * ((cols + 127) / 128) {
+			n.Scale = binary.LittleEndian.AppendUint32(n.Scale, math.Float32bits(float32(0.02+0.02*r.Float64())))
+		}
+	case weights.NVFP4:
+		for range rows * cols / 16 {
+			n.Scale = append(n.Scale, byte(0x30+r.IntN(20)))
+		}
+	}
+	return n, true
+}
+
+// TestTypes compares logits with the processor's exact ones, with weights of every
+// type, of each family: a prompt of several steps, then single tokens.
+func TestTypes(t *testing.T) {
+	for _, name := range models {
+		for _, kind := range []weights.Type{weights.F32, weights.F16, weights.BF16, weights.FP8Row, weights.FP8Block, weights.NVFP4, weights.Q8_0, weights.Q4_0, weights.Q4_1} {
+			t.Run(name+"/"+kind.String(), func(t *testing.T) {
+				w := openModel(t, name)
+				var source model.Source = w
+				if kind != weights.F32 {
+					source = typed{w, kind}
+				}
+				gpu := newBackend(t, BackendOptions{})
+				processor := cpu.New(cpu.Options{Workers: 4, Exact: true})
+				defer processor.Close()
+				a, b := bind(t, w, source, gpu), bind(t, w, source, processor)
+				tokens := words(a, rand.Uint64(), 90)
+				var got, want [][]float32
+				x, y := sequence(t, a), sequence(t, b)
+				for i, n := 0, 0; i < len(tokens); i += n {
+					n = min([]int{40, 3, 30}[i%3], len(tokens)-i)
+					if i > 70 {
+						n = 1
+					}
+					got, want = append(got, feed(t, a, x, tokens[i:i+n])...), append(want, feed(t, b, y, tokens[i:i+n])...)
+				}
+				largest, rms, size := apart(got, want)
+				t.Logf("largest difference %.2g, root mean square %.2g of %.2g", largest, rms, size)
+				most := 1e-4
+				switch kind {
+				case weights.Q8_0, weights.Q4_0, weights.Q4_1, weights.FP8Block:
+					most = 3e-3 // 11 bits a weight
+				}
+				if name == "qwen3_5" {
+					most *= 10
+				}
+				if !(rms < most*size) || size == 0 {
+					t.Errorf("logits are off by %g of %g", rms, size)
+				}
+			})
+		}
+	}
+}
+
+// TestStepsAllocateNothing once everything has its size.
+func TestStepsAllocateNothing(t *testing.T) {
+	for _, name := range models {
+		w := openModel(t, name)
+		m := bind(t, w, w, newBackend(t, BackendOptions{}))
+		a, b := sequence(t, m), sequence(t, m)
+		prompt(t, m, a, words(m, 1, 40))
+		prompt(t, m, b, words(m, 2, 3))
+		step, one := m.NewStep(), []int32{5}
+		decode := func() {
+			step.Reset()
+			for _, s := range []*kv.Sequence{a, b} {
+				if err := step.Add(s, one, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := m.Run(step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		decode()
+		decode()
+		if n := testing.AllocsPerRun(10, decode); n >= 1 {
+			t.Errorf("%s: a decode step allocates %v times", name, n)
+		}
+	}
+}

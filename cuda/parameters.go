@@ -1,0 +1,227 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"velo/engine/ops"
+)
+
+// stack is an [ops.Matrix]: matrices one above the other, [out, in].
+type stack struct {
+	out, in int
+	pieces  []piece
+}
+
+// piece is rows of a stack from row on. One that adds holds what is missing of the
+// values of the piece before it, of the same rows.
+type piece struct {
+	m    *Matrix
+	row  int
+	adds bool
+}
+
+// Out is the width of the output.
+func (s *stack) Out() int { return s.out }
+
+// In is the width of the input.
+func (s *stack) In() int { return s.in }
+
+// vector is an [ops.Vector] of float32.
+type vector struct {
+	n      int
+	values Memory
+}
+
+// Len is the number of values.
+func (v *vector) Len() int { return v.n }
+
+// stored is how a type of weights is kept: in which format, and in how many matrices
+// that are added.
+type stored struct {
+	format   Format
+	matrices int
+}
+
+// storedAs tells how weights of a type are kept. bf16, f16, FP8 with a factor a row and
+// NVFP4 lie as they are. float32 becomes two halves with a factor a row, 22 bits. All
+// others become halves with a power of two a row for a factor, 11 bits, at two bytes a
+// weight.
+func storedAs(t ops.WeightType) stored {
+	switch t {
+	case ops.BF16:
+		return stored{BF16, 1}
+	case ops.FP8Row:
+		return stored{FP8, 1}
+	case ops.NVFP4:
+		return stored{NVFP4, 1}
+	case ops.F32:
+		return stored{F16, 2}
+	}
+	return stored{F16, 1}
+}
+
+// slabBytes is about how much of a matrix is converted and copied at a time.
+const slabBytes = 64 << 20
+
+// Matrix takes over parts stacked along their first dimension.
+func (b *Backend) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
+	s := &stack{in: parts[0].Cols()}
+	for i := 0; i < len(parts); {
+		as, rows, n := storedAs(parts[i].Type), 0, 0
+		for i+n < len(parts) && storedAs(parts[i+n].Type) == as && rows%16 == 0 {
+			if parts[i+n].Cols() != s.in {
+				return nil, fmt.Errorf("cannot stack %s of %d columns under %s of %d", parts[i+n].Name, parts[i+n].Cols(), parts[0].Name, s.in)
+			}
+			rows += parts[i+n].Rows()
+			n++
+		}
+		if err := b.place(s, as, rows, parts[i:i+n]); err != nil {
+			return nil, fmt.Errorf("cannot place %s on the GPU: %w", parts[i].Name, err)
+		}
+		i += n
+	}
+	return s, nil
+}
+
+// place appends parts, of rows rows, to a stack.
+func (b *Backend) place(s *stack, as stored, rows int, parts []*ops.Weight) error {
+	if s.in > operandMost-formats[as.format].cols {
+		return fmt.Errorf("rows of %d values are too wide: %d are possible", s.in, operandMost-formats[as.format].cols)
+	}
+	matrices := make([]*Matrix, as.matrices)
+	for i := range matrices {
+		m, err := b.k.blank(&b.memory, as.format, rows, s.in)
+		if err != nil {
+			return err
+		}
+		matrices[i] = m
+		s.pieces = append(s.pieces, piece{m, s.out, i > 0})
+	}
+	if err := b.loading(); err != nil {
+		return err
+	}
+	first := 0
+	for _, t := range parts {
+		slab := min(max(slabBytes/(2*s.in)/16*16, 16), t.Rows())
+		for from := 0; from < t.Rows(); from += slab {
+			for i, p := range converted(t, as, from, min(slab, t.Rows()-from)) {
+				if err := b.k.packPart(matrices[i], b.scratch, p, first+from); err != nil {
+					return err
+				}
+			}
+		}
+		first += t.Rows()
+	}
+	s.out += rows
+	b.operand(as.format, s.in)
+	return nil
+}
+
+// converted is rows of a tensor, n from row from on, as parts of a matrix each.
+func converted(t *ops.Weight, as stored, from, n int) []Part {
+	bytes := t.RowBytes()
+	whole := Part{Rows: n, Data: t.Data[from*bytes : (from+n)*bytes]}
+	switch t.Type {
+	case ops.BF16:
+		return []Part{whole}
+	case ops.NVFP4:
+		scales := len(t.Scale) / t.Rows()
+		whole.Scale, whole.All = t.Scale[from*scales:(from+n)*scales], t.Global
+		return []Part{whole}
+	case ops.FP8Row, ops.F16:
+		whole.Row = make([]float32, n)
+		for i := range whole.Row {
+			whole.Row[i] = 1
+			if t.Type == ops.FP8Row {
+				whole.Row[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Scale[4*(from+i):]))
+			}
+		}
+		return []Part{whole}
+	}
+	cols := t.Cols()
+	parts := make([]Part, as.matrices)
+	for i := range parts {
+		parts[i] = Part{Rows: n, Data: make([]byte, 2*n*cols), Row: make([]float32, n)}
+	}
+	var workers sync.WaitGroup
+	share := (n + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
+	for start := 0; start < n; start += share {
+		workers.Go(func() {
+			row := make([]float32, cols)
+			for r := start; r < min(start+share, n); r++ {
+				t.Row(row, from+r)
+				halves(row, parts, r)
+			}
+		})
+	}
+	workers.Wait()
+	return parts
+}
+
+// halves writes a row as halves times a power of two that brings its largest number to
+// 2¹³ and more: the first part has the nearest, each other one what is left.
+func halves(row []float32, parts []Part, r int) {
+	top := float32(0)
+	for _, v := range row {
+		top = max(top, float32(math.Abs(float64(v))))
+	}
+	_, e := math.Frexp(float64(top))
+	if top == 0 || math.IsInf(float64(top), 0) || top != top {
+		e = 0
+	}
+	e = max(e-14, -100)
+	up := float32(math.Ldexp(1, -e))
+	for i := range parts {
+		parts[i].Row[r] = float32(math.Ldexp(1, e))
+	}
+	at := 2 * r * len(row)
+	for j, v := range row {
+		v *= up
+		for i := range parts {
+			h := halfBits(v)
+			binary.LittleEndian.PutUint16(parts[i].Data[at+2*j:], h)
+			v -= halfValue(h)
+		}
+	}
+}
+
+// Vector takes over the values of parts one after another, plus add.
+func (b *Backend) Vector(add float32, parts ...*ops.Weight) (ops.Vector, error) {
+	var values []float32
+	for _, t := range parts {
+		row := make([]float32, t.Cols())
+		for i := range t.Rows() {
+			t.Row(row, i)
+			for _, x := range row {
+				values = append(values, x+add)
+			}
+		}
+	}
+	v := &vector{n: len(values)}
+	var err error
+	if v.values, err = b.memory.Take("a vector", int64(4*len(values))); err != nil {
+		return nil, err
+	}
+	return v, Upload(v.values, values)
+}
+
+// WeightBytes is the memory that a weight takes on the device as a matrix, or as a
+// vector if it has one dimension.
+func WeightBytes(t *ops.Weight) int64 {
+	if len(t.Shape) < 2 {
+		return int64(4 * t.Cols())
+	}
+	as := storedAs(t.Type)
+	f := &formats[as.format]
+	n := int64((t.Rows()+31)/32*2) * int64((t.Cols()+f.cols-1)/f.cols) * int64(f.bytes)
+	if as.format != BF16 {
+		n += int64(4 * t.Rows())
+	}
+	return n * int64(as.matrices)
+}

@@ -1,0 +1,253 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// dispatch is what the calls of a step know of those before them.
+type dispatch struct {
+	rows       Rows
+	segments   Segments
+	rope       *call  // whose angles lie in turns
+	split      tensor // what the operand at hand was made of
+	splitRows  int32
+	splitWrite int // writes to its buffer by then
+	operand    *Operand
+}
+
+// captured is a step of some shape: how often it came, and its graph from the second time
+// on.
+type captured struct {
+	rows, segments, partitions int
+	calls                      []call
+	graph                      *Graph
+}
+
+// mostGraphs is how many shapes of steps are kept.
+const mostGraphs = 64
+
+// flush runs the calls that were noted.
+func (b *Backend) flush() {
+	if len(b.calls) == 0 {
+		return
+	}
+	b.must(b.run())
+	b.calls = b.calls[:0]
+}
+
+func (b *Backend) run() error {
+	n := &b.input
+	partitions := 1
+	for partitions*partition <= n.most {
+		partitions *= 2
+	}
+	if err := b.ready(partitions); err != nil {
+		return err
+	}
+	if err := n.send(b.device); err != nil {
+		return err
+	}
+	b.waiting = true
+	b.state = dispatch{
+		rows:     Rows{Positions: n.at(positions, 0), Segments: n.at(tables, 0), Table: n.at(0, 0), TablePitch: 1, Longest: partitions*partition - 1},
+		segments: Segments{N: len(b.batch.Segments), First: n.at(firsts, 0), Rows: n.at(counts, 0), Slot: n.at(slots, 0)}}
+	all := func() error {
+		for i := range b.calls {
+			if err := b.dispatch(&b.calls[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if b.options.Eager || len(b.batch.Tokens) > MaxRows {
+		return all()
+	}
+	shape := captured{rows: len(b.batch.Tokens), segments: len(b.batch.Segments), partitions: partitions}
+	for i, g := range b.graphs {
+		if g.rows != shape.rows || g.segments != shape.segments || g.partitions != shape.partitions || !same(g.calls, b.calls) {
+			continue
+		}
+		if g.graph == nil {
+			var err error
+			if g.graph, err = b.device.Capture(all); err != nil {
+				return err
+			}
+		}
+		copy(b.graphs[1:i+1], b.graphs[:i])
+		b.graphs[0] = g
+		return g.graph.Launch()
+	}
+	// A shape that was not seen before.
+	if len(b.graphs) == mostGraphs {
+		last := b.graphs[mostGraphs-1]
+		b.graphs = b.graphs[:mostGraphs-1]
+		if last.graph != nil {
+			b.must(b.device.Wait())
+			if err := last.graph.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	shape.calls = append([]call(nil), b.calls...)
+	b.graphs = append(b.graphs, &shape)
+	return all()
+}
+
+// same compares calls as bytes.
+func same(a, b []call) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	bytes := func(c []call) string {
+		return unsafe.String((*byte)(unsafe.Pointer(unsafe.SliceData(c))), len(c)*int(unsafe.Sizeof(call{})))
+	}
+	return bytes(a) == bytes(b)
+}
+
+// forget drops all graphs, since something that they name has moved.
+func (b *Backend) forget(errs *[]error) {
+	if len(b.graphs) > 0 {
+		*errs = append(*errs, b.device.Wait())
+	}
+	for _, g := range b.graphs {
+		if g.graph != nil {
+			*errs = append(*errs, g.graph.Close())
+		}
+	}
+	b.graphs = nil
+}
+
+// attendBudget is how much scratch memory attention takes at most, unless a row alone
+// needs more.
+const attendBudget = 128 << 20
+
+// ready makes room for what the noted calls need besides their operands.
+func (b *Backend) ready(partitions int) error {
+	if err := b.grow(&b.values, "activations", b.need); err != nil {
+		return err
+	}
+	for i := range b.calls {
+		switch c := &b.calls[i]; c.kind {
+		case attendCall:
+			// Enough for every row at the longest position that the cache can hold.
+			r := Rows{N: 1, Longest: max(c.cache.pages*PageTokens, partitions*partition*2)}
+			row := AttendScratch(&r, int(c.x.heads), c.cache.pair.Dim)
+			if err := b.grow(&b.scratch, "scratch of attention", max(row, min(attendBudget, row*int64(b.options.Rows)))); err != nil {
+				return err
+			}
+		case ropeCall:
+			bytes := int64(4 * b.options.Rows * len(c.rope.Inverse))
+			if err := b.grow(&b.turns.Cosine, "angles", bytes); err != nil {
+				return err
+			}
+			if err := b.grow(&b.turns.Sine, "angles", bytes); err != nil {
+				return err
+			}
+			if _, ok := b.inverse[c.rope]; !ok {
+				m, err := b.memory.Take("angles", int64(4*len(c.rope.Inverse)))
+				if err == nil {
+					err = Upload(m, c.rope.Inverse)
+				}
+				if err != nil {
+					return err
+				}
+				b.inverse[c.rope] = m
+			}
+		}
+	}
+	return nil
+}
+
+// dispatch launches a call.
+func (b *Backend) dispatch(c *call) error {
+	k, n := b.k, int(c.rows)
+	c.dst.buffer.writes++
+	switch c.kind {
+	case embedCall:
+		for _, p := range c.m.pieces {
+			if p.row != 0 {
+				return fmt.Errorf("cannot embed from a table of %d matrices", len(c.m.pieces))
+			}
+			if err := k.Embed(c.dst.view(), p.m, b.input.at(tokens, 0), n, p.adds); err != nil {
+				return err
+			}
+		}
+		return nil
+	case normCall:
+		return k.Norm(c.dst.view(), c.x.view(), c.w.values, c.float(), n)
+	case linearCall:
+		return b.product(c)
+	case ropeCall:
+		s := &b.state
+		b.turns.Pairs = len(c.rope.Inverse)
+		if s.rope == nil || s.rope.rope != c.rope {
+			if err := k.Turn(&b.turns, s.rows.Positions, b.inverse[c.rope], c.rope.Scale, n); err != nil {
+				return err
+			}
+			s.rope = c
+		}
+		return k.Rope(c.dst.view(), &b.turns, n)
+	case attendCall:
+		return b.attend(c)
+	case convolveCall:
+		return k.Convolve(c.dst.view(), c.w.values, &c.cache.states, &b.state.segments, int(c.layer))
+	case deltaCall:
+		return k.DeltaRule(c.dst.view(), &Delta{c.x.view(), c.k.view(), c.v.view(), c.a.view(), c.b.view(), c.w.values, c.bias.values, c.flags != 0},
+			&c.cache.states, &b.state.segments, int(c.layer))
+	case siluCall:
+		return k.SiLU(c.dst.view(), c.k.view(), c.x.view(), n)
+	case sigmoidCall:
+		return k.Sigmoid(c.dst.view(), c.k.view(), n)
+	case gatherCall:
+		return k.Gather(c.dst.view(), c.x.view(), b.input.at(picks, int(c.picked)), n)
+	}
+	return fmt.Errorf("cannot run operation %d", c.kind)
+}
+
+// product launches a linear layer. Several that read the same rows share what these
+// are split into.
+func (b *Backend) product(c *call) error {
+	s := &b.state
+	for _, p := range c.m.pieces {
+		o := b.operands[operandKey{p.m.format, p.m.in}]
+		if s.operand != o || s.split != c.x || s.splitRows != c.rows || s.splitWrite != c.x.buffer.writes {
+			o.values, o.scales = b.values, b.scales
+			if err := b.k.splitFrom(0, o, c.x.view(), View{}, 0, int(c.rows)); err != nil {
+				return err
+			}
+			s.operand, s.split, s.splitRows, s.splitWrite = o, c.x, c.rows, c.x.buffer.writes
+		}
+		y := c.dst.view()
+		y.Offset += p.row
+		at := Product{Y: Memory{b.device, y.first(), y.Memory.bytes}, Pitch: y.Pitch, X: o, M: p.m, Add: c.flags != 0 || p.adds}
+		if c.bias != nil && !p.adds {
+			at.Bias = c.bias.values.Part(int64(4*p.row), int64(4*p.m.out))
+		}
+		if err := b.k.Linear(&at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attend launches attention, as many rows at a time as scratch holds the parts of.
+func (b *Backend) attend(c *call) error {
+	one := b.state.rows
+	one.N = 1
+	rows := int(min(int64(c.rows), b.scratch.bytes/AttendScratch(&one, int(c.x.heads), c.cache.pair.Dim)))
+	for first := 0; first < int(c.rows); first += rows {
+		part := b.state.rows.part(first, min(rows, int(c.rows)-first))
+		from := func(t *tensor) View {
+			v := t.view()
+			v.Offset += first * v.Pitch
+			return v
+		}
+		if err := b.k.Attend(from(&c.dst), from(&c.x), from(&c.k), from(&c.v), &c.cache.pair, &part, int(c.layer), int(c.window), c.float(), b.scratch); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build !(linux && cuda && cgo)
+
+package backend
+
+var gpu *accelerator
