@@ -28,7 +28,7 @@ type command struct {
 }
 
 // The menus, from left to right.
-var menus = []string{"File", "Chat", "Run", "Endpoint", "Engine", "View", "Help"}
+var menus = []string{"File", "Chat", "Run", "Endpoint", "Engine", "Telemetry", "View", "Help"}
 
 const ctrl = fyne.KeyModifierControl
 
@@ -79,6 +79,10 @@ func (s *Shell) commandTable() []*command {
 		{id: "engine.restart", menu: "Engine", title: "Restart engine", run: s.engine.Restart, can: func() bool { return s.bar.running }},
 		{id: "engine.folder", menu: "Engine", title: "Open model folder…", run: s.chooseModelFolder, divides: true},
 		{id: "engine.file", menu: "Engine", title: "Open model file…", run: s.chooseModelFile},
+		{id: "telemetry.toggle", menu: "Telemetry", title: "Turn receiver on or off", key: fyne.KeyT, modifier: ctrl | fyne.KeyModifierShift, run: s.telemetry.Toggle},
+		{id: "telemetry.record", menu: "Telemetry", title: "Record all streams, or stop", key: fyne.KeyD, modifier: ctrl | fyne.KeyModifierShift, run: s.telemetry.RecordAll, divides: true},
+		{id: "telemetry.pause", menu: "Telemetry", title: "Pause the page, or go on", run: s.telemetry.Pause},
+		{id: "telemetry.clear", menu: "Telemetry", title: "Clear the views", run: s.telemetry.Clear},
 	}
 	for i := range s.pages {
 		id := s.pages[i].id

@@ -25,6 +25,9 @@ type topBar struct {
 	state    string // of the engine
 	filling  bool   // the pickers are set by the program: no intent of the user
 	listed   string
+
+	receiver      *look.PushButton
+	receiverLight *look.Surface
 }
 
 func (b *topBar) build(s *Shell) {
@@ -43,11 +46,13 @@ func (b *topBar) build(s *Shell) {
 	add := look.Button("Add endpoint…", func() { s.editEndpoint(console.Endpoint{}) })
 	b.light = look.Dot(look.OnFaint)
 	b.engine = look.Button("Engine: stopped", s.toggleEngine)
+	b.receiverLight = look.Dot(look.OnFaint)
+	b.receiver = look.Button("Receiver: off", func() { s.Show(TelemetryPage) })
 	bar := look.Line(look.Step,
 		look.NewText("Endpoint").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.endpoint),
 		b.edit, add, look.Sized(look.Step, 0, look.NewSurface(look.OnSurface)),
 		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.model),
-		look.Spacer(), b.light, look.Sized(184, 0, b.engine))
+		look.Spacer(), b.receiverLight, look.Sized(168, 0, b.receiver), b.light, look.Sized(184, 0, b.engine))
 	b.view = look.Rows(0, look.Panel(look.OnSurface, look.Inset(look.Step, look.Margin, look.Step, look.Gap, bar)), look.Rule())
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"fyne.io/fyne/v2"
 
+	"velo/bench/otlp"
 	"velo/ui/chatpage"
 	"velo/ui/console"
 	"velo/ui/enginepage"
@@ -24,6 +25,7 @@ import (
 	"velo/ui/settingspage"
 	"velo/ui/startpage"
 	"velo/ui/suitespage"
+	"velo/ui/telemetrypage"
 	"velo/ui/thread"
 )
 
@@ -39,14 +41,15 @@ type Params struct {
 
 // The ids of the pages.
 const (
-	StartPage    = "start"
-	ChatPage     = "chat"
-	SuitesPage   = "suites"
-	RunPage      = "run"
-	ReportPage   = "report"
-	SessionsPage = "sessions"
-	EnginePage   = "engine"
-	SettingsPage = "settings"
+	StartPage     = "start"
+	ChatPage      = "chat"
+	SuitesPage    = "suites"
+	RunPage       = "run"
+	ReportPage    = "report"
+	SessionsPage  = "sessions"
+	EnginePage    = "engine"
+	TelemetryPage = "telemetry"
+	SettingsPage  = "settings"
 )
 
 // page is a row of the table of pages. What a page has no need of is nil.
@@ -66,9 +69,10 @@ type page struct {
 
 // frame is what a page is drawn from, read once for the whole window.
 type frame struct {
-	run     console.RunState
-	engine  console.EngineStatus
-	palette look.Palette
+	run       console.RunState
+	engine    console.EngineStatus
+	palette   look.Palette
+	telemetry otlp.State
 }
 
 // Shell is the window's content.
@@ -78,14 +82,15 @@ type Shell struct {
 	pages   []page
 	current string
 
-	begins   *startpage.Page
-	chat     *chatpage.Page
-	suites   *suitespage.Page
-	run      *runpage.Page
-	report   *reportpage.Page
-	sessions *sessionspage.Page
-	engine   *enginepage.Page
-	set      *settingspage.Page
+	begins    *startpage.Page
+	chat      *chatpage.Page
+	suites    *suitespage.Page
+	run       *runpage.Page
+	report    *reportpage.Page
+	sessions  *sessionspage.Page
+	engine    *enginepage.Page
+	telemetry *telemetrypage.Page
+	set       *settingspage.Page
 
 	navigation []*look.Item
 	centre     *fyne.Container // the pages
@@ -211,6 +216,7 @@ func (s *Shell) buildPages() {
 		Say: s.say, Redraw: func() { s.ticker.wake() }, After: s.After,
 	})
 	s.set = s.newSettingsPage()
+	s.telemetry = s.newTelemetryPage()
 	s.begins = s.newStartPage()
 	s.chat = s.newChatPage()
 	s.pages = []page{
@@ -220,6 +226,7 @@ func (s *Shell) buildPages() {
 		{id: RunPage, title: "Run", key: fyne.Key3, view: s.run.View, shown: s.wake, themed: s.wake, prepare: s.drawRun},
 		{id: ReportPage, title: "Report", key: fyne.Key4, view: s.report.View, shown: s.report.Shown, hidden: s.report.Hidden, themed: s.report.Themed},
 		{id: SessionsPage, title: "Sessions", key: fyne.Key5, view: s.sessions.View, shown: s.sessions.Shown, changed: s.sessionsChanged},
+		{id: TelemetryPage, title: "Telemetry", key: fyne.Key7, view: s.telemetry.View, shown: s.telemetry.Shown, themed: s.telemetry.Themed, changed: s.telemetryChanged, prepare: s.drawTelemetry},
 		{id: EnginePage, title: "Engine", key: fyne.Key8, view: s.engine.View, shown: s.engine.Shown, hidden: s.engine.Hidden, changed: s.engineChanged, prepare: s.drawEngine},
 		{id: SettingsPage, title: "Settings", key: fyne.Key9, view: s.set.View, shown: s.set.Shown, hidden: s.set.Hidden, changed: s.settingsChanged},
 	}
@@ -361,7 +368,7 @@ func (s *Shell) changed(what string) {
 // prepare is what the ticker calls, off the UI thread: it reads the run and the engine once and draws
 // what is in view. During a quiet run it comes once a second and no sooner.
 func (s *Shell) prepare(visible string) (show func(), next time.Duration) {
-	f := frame{run: s.Console.Run(), engine: s.Console.Engine().Status(), palette: s.palette.get()}
+	f := frame{run: s.Console.Run(), engine: s.Console.Engine().Status(), palette: s.palette.get(), telemetry: s.Console.Telemetry().State()}
 	var draw func()
 	if p := s.find(visible); p != nil && p.prepare != nil {
 		draw, next = p.prepare(f)
@@ -369,11 +376,15 @@ func (s *Shell) prepare(visible string) (show func(), next time.Duration) {
 	show = func() {
 		call(draw)
 		s.bar.showEngine(f.engine)
+		s.bar.showTelemetry(f)
 		s.status.show(f.run)
 	}
 	switch f.engine.State {
 	case console.EngineStarting, console.EngineLoading, console.EngineStopping:
 		next = sooner(next, 250*time.Millisecond)
+	}
+	if f.telemetry.Wanted { // a listener may break, or get its port, by itself
+		next = sooner(next, time.Second)
 	}
 	if f.run.Active {
 		next = sooner(next, time.Second)

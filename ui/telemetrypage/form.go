@@ -1,0 +1,275 @@
+package telemetrypage
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/widget"
+
+	"velo/bench/otlp"
+	"velo/ui/console"
+	"velo/ui/look"
+)
+
+// fieldWidth is the width of a field, in units.
+const fieldWidth = 168
+
+// form is the settings of the receiver. They take effect when they are applied: a port that is half typed
+// is none to listen on.
+type form struct {
+	page   *Page
+	scroll *look.Scroll
+
+	grpc, http, host, token *look.Entry
+	polls                   *look.Entry
+	keep, memory            *look.Entry
+	back, length, tokens    *look.Entry
+	bytes                   *look.Entry
+	forget                  *widget.Check
+	apply, undo             *look.PushButton
+	hint                    *look.Paragraph
+	disk, kept              *look.Text
+	pages                   *look.Paragraph
+
+	settings console.TelemetrySettings // as they are kept
+	dirty    bool
+	filling  bool
+}
+
+func (f *form) build(g *Page) {
+	f.page = g
+	entry := func(placeholder string) *look.Entry {
+		e := look.NewEntry(placeholder)
+		e.OnChanged = func(string) { f.changed() }
+		e.OnSubmitted = func(string) { f.Apply() }
+		return e
+	}
+	f.grpc, f.http, f.host = entry("Empty: not taken"), entry("4318, 9381"), entry("Empty: this machine only")
+	f.token = look.NewSecret("Empty: none is asked for")
+	f.token.OnChanged = func(string) { f.changed() }
+	f.token.OnSubmitted = func(string) { f.Apply() }
+	f.polls = entry("http://127.0.0.1:8000/metrics, several with spaces between")
+	f.keep, f.memory = entry("15"), entry("256")
+	f.back, f.length, f.tokens, f.bytes = entry("1"), entry("10"), entry("1000000"), entry("256")
+	f.forget = widget.NewCheck("Ask for no token any more", func(bool) { f.changed() })
+	f.forget.Hide()
+	f.apply = look.MainButton("Apply", f.Apply)
+	f.undo = look.Button("Undo", func() {
+		f.dirty = false
+		f.fill(g.Telemetry.Settings())
+	})
+	f.hint = look.NewParagraph("").In(look.Amber).AtMost(3)
+	f.hint.Hide()
+	f.disk, f.kept = look.NewText("").In(look.Muted).Fixed(300), look.NewText("").In(look.Muted).Fixed(300)
+	f.pages = look.NewParagraph("").Sized(look.Small).In(look.Muted).AtMost(6)
+	f.pages.Hide()
+	head := func(text string) fyne.CanvasObject { return look.NewText(text).Sized(look.Head).Bold() }
+	field := func(name string, e fyne.CanvasObject) fyne.CanvasObject { return look.Field(name, fieldWidth, e) }
+	f.scroll = look.NewScroll(look.Inset(look.Step, look.Gap, look.Gap, 0, look.Rows(look.Gap,
+		head("Listen"),
+		look.Flow(look.Gap, fieldWidth, field("Port for gRPC", f.grpc), field("Ports for HTTP", f.http), field("Address", f.host), field("Token that senders show", f.token)),
+		f.forget,
+		look.Rows(look.Half, look.NewText("Metrics pages to read, of engines that do not push").Sized(look.Small).In(look.Muted), f.polls, f.pages),
+		head("Keep in memory"),
+		look.Flow(look.Gap, fieldWidth, field("Streams that are quiet, min", f.keep), field("At most, MiB", f.memory)),
+		f.kept,
+		head("Record"),
+		look.Flow(look.Gap, fieldWidth, field("From before the press, min", f.back), field("At most, min", f.length),
+			field("At most, tokens", f.tokens), field("At most, MiB of events", f.bytes)),
+		f.disk, f.hint,
+		look.Line(look.Step, f.apply, f.undo))))
+	f.update()
+}
+
+func (f *form) content() fyne.CanvasObject { return f.scroll }
+func (f *form) query(q *otlp.Query)        { q.Streams.Limit = 1 }
+
+func (f *form) prepare(s *console.TelemetrySnapshot, _ look.Palette) func() {
+	st := s.State
+	return func() {
+		text := fmt.Sprintf("Now %s in %s, of %s at most. What is quiet for %s lets its text go and keeps its numbers.",
+			plural(st.Kept, "stream"), size(st.KeptBytes), size(st.KeptBound), span(st.KeptFor))
+		f.kept.Set(text)
+		var lines []string
+		for _, p := range st.Polls {
+			line := p.URL + ": " + plural(p.Series, "metric") + ", " + ago(p.Last)
+			if !p.Ok {
+				line = p.URL + ": " + sentence(p.Error)
+			}
+			lines = append(lines, line)
+		}
+		text = strings.Join(lines, "\n")
+		if text != f.pages.Text() {
+			f.pages.Set(text)
+			showIf(f.pages, text != "")
+			f.scroll.Settle()
+		}
+	}
+}
+
+// reload reads what the sessions take on disk.
+func (f *form) reload() {
+	if f.page.Store == nil {
+		return
+	}
+	f.page.Thread.Work(func() func() {
+		n := f.page.Store()
+		return func() {
+			f.disk.Set("All sessions take " + size(n) + " on disk. They stay until they are deleted, on the Sessions page.")
+		}
+	})
+}
+
+// fill shows settings.
+func (f *form) fill(s console.TelemetrySettings) {
+	f.filling = true
+	defer func() { f.filling = false; f.update() }()
+	f.settings = s
+	port := ""
+	if s.GRPC > 0 {
+		port = strconv.Itoa(s.GRPC)
+	}
+	f.grpc.SetText(port)
+	ports := make([]string, len(s.HTTP))
+	for i, p := range s.HTTP {
+		ports[i] = strconv.Itoa(p)
+	}
+	f.http.SetText(strings.Join(ports, ", "))
+	f.host.SetText(s.Host)
+	f.token.SetText("")
+	f.token.SetPlaceHolder("Empty: none is asked for")
+	if s.HasToken {
+		f.token.SetPlaceHolder("A token is kept")
+	}
+	f.forget.SetChecked(false)
+	showIf(f.forget, s.HasToken)
+	f.polls.SetText(strings.Join(s.Polls, " "))
+	minutes := func(e *look.Entry, d time.Duration) { e.SetText(strconv.FormatFloat(d.Minutes(), 'g', 6, 64)) }
+	minutes(f.keep, s.Keep)
+	minutes(f.back, s.Back)
+	minutes(f.length, s.For)
+	f.memory.SetText(strconv.FormatInt(s.KeepBytes>>20, 10))
+	f.bytes.SetText(strconv.FormatInt(s.Bytes>>20, 10))
+	f.tokens.SetText(strconv.Itoa(s.Tokens))
+	f.dirty = false
+}
+
+// read is the settings as the form has them. The token is nil where it stays as it is.
+func (f *form) read() (s console.TelemetrySettings, token *string, err error) {
+	s = f.settings
+	number := func(e *look.Entry, name string, least float64) float64 {
+		text := strings.ReplaceAll(strings.TrimSpace(e.Text), ",", ".")
+		v, bad := strconv.ParseFloat(text, 64)
+		if (bad != nil || !(v >= least) || v > 1e12) && err == nil {
+			err = fmt.Errorf("%s: %q is no number from %g on", name, e.Text, least)
+		}
+		return v
+	}
+	s.GRPC, s.HTTP, s.Polls = 0, nil, nil
+	port := func(text, name string) int {
+		p, bad := strconv.Atoi(text)
+		if (bad != nil || p < 1 || p > 65535) && err == nil {
+			err = fmt.Errorf("%s: %q is no port from 1 to 65535", name, text)
+		}
+		return p
+	}
+	if text := strings.TrimSpace(f.grpc.Text); text != "" {
+		s.GRPC = port(text, "Port for gRPC")
+	}
+	for _, text := range strings.FieldsFunc(f.http.Text, func(r rune) bool { return r == ',' || r == ' ' || r == ';' }) {
+		p := port(text, "Ports for HTTP")
+		if (slices.Contains(s.HTTP, p) || p == s.GRPC) && err == nil {
+			err = fmt.Errorf("Ports for HTTP: %d is named twice", p)
+		}
+		s.HTTP = append(s.HTTP, p)
+	}
+	s.Host = strings.TrimSpace(f.host.Text)
+	if s.Host != "" && net.ParseIP(s.Host) == nil && err == nil {
+		err = fmt.Errorf("Address: %q is no IP address of this machine; 0.0.0.0 stands for all of them", s.Host)
+	}
+	s.Polls = strings.Fields(f.polls.Text)
+	s.Keep = time.Duration(number(f.keep, "Streams that are quiet", 1) * float64(time.Minute))
+	s.KeepBytes = int64(number(f.memory, "MiB in memory", 16)) << 20
+	s.Back = time.Duration(number(f.back, "From before the press", 0) * float64(time.Minute))
+	s.For = time.Duration(number(f.length, "Minutes of a recording", 0.1) * float64(time.Minute))
+	s.Tokens = int(number(f.tokens, "Tokens of a recording", 1))
+	s.Bytes = int64(number(f.bytes, "MiB of a recording", 1)) << 20
+	if s.Back > s.Keep && err == nil {
+		err = errors.New("From before the press: streams are not kept so long; let them be kept longer")
+	}
+	if text := strings.TrimSpace(f.token.Text); text != "" {
+		token = &text
+	} else if f.forget.Checked {
+		none := ""
+		token = &none
+	}
+	return s, token, err
+}
+
+func (f *form) changed() {
+	if f.filling {
+		return
+	}
+	f.dirty = true
+	f.update()
+}
+
+// open tells whether whoever reaches this machine could send records.
+func open(s console.TelemetrySettings, token *string) bool {
+	ip := net.ParseIP(s.Host)
+	if ip == nil || ip.IsLoopback() {
+		return false
+	}
+	if token != nil {
+		return *token == ""
+	}
+	return !s.HasToken
+}
+
+func (f *form) update() {
+	s, token, err := f.read()
+	text, ink := "", look.Amber
+	switch {
+	case err != nil:
+		text, ink = sentence(err.Error()), look.Red
+	case open(s, token):
+		text = "Whoever reaches this machine over the network can send records, which hold what users asked and models answered: ask for a token, or leave the address empty."
+	}
+	f.hint.SetIn(text, ink)
+	f.apply.SetEnabled(f.dirty && err == nil)
+	f.undo.SetEnabled(f.dirty)
+	if showIf(f.hint, text != "") || text != "" {
+		f.scroll.Settle()
+	}
+}
+
+// Apply keeps the settings and makes them so.
+func (f *form) Apply() {
+	s, token, err := f.read()
+	if err != nil {
+		f.page.Say(look.OnRed, sentence(err.Error()))
+		return
+	}
+	if !f.dirty {
+		return
+	}
+	f.page.Thread.Work(func() func() {
+		s.On = f.page.Telemetry.Settings().On // the switch is elsewhere
+		err := f.page.Telemetry.SaveSettings(s, token)
+		return func() {
+			if err != nil {
+				f.page.Say(look.OnRed, sentence(err.Error()))
+				return
+			}
+			f.dirty = false
+			f.fill(f.page.Telemetry.Settings())
+			f.page.Redraw()
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package telemetrypage
+
+import (
+	"math"
+	"time"
+
+	"fyne.io/fyne/v2"
+
+	"velo/bench/measure"
+	"velo/bench/otlp/stream"
+	"velo/ui/look"
+	"velo/ui/plot"
+)
+
+// How often what changes slowly is shown anew.
+const (
+	distributionsEvery = 500 * time.Millisecond
+	listEvery          = 250 * time.Millisecond
+	explorerEvery      = time.Second
+)
+
+// Measures of a panel, in units.
+const (
+	textLines  = 6
+	plotHeight = 128
+	tileWidth  = 96
+)
+
+// panel is one stream: its text, its numbers and its charts.
+type panel struct {
+	page   *Page
+	view   *fyne.Container
+	lamp   *look.Lamp
+	title  *look.Text
+	place  *look.Text
+	record *look.PushButton
+	text   *textWindow
+
+	rate, median, ttft, gap, tokens, prompt, cached, total *look.Tile
+	timeline, rates, gaps                                  *plot.View
+
+	key  stream.Key
+	has  bool
+	wide int // columns of the text, as the UI thread last knew them
+
+	drawn             stream.Key // of Prepare
+	line              plot.Timeline
+	rateBars, gapBars histogram
+}
+
+func newPanel(g *Page) *panel {
+	v := &panel{page: g, wide: 80}
+	v.lamp = look.NewLamp(0)
+	v.title = look.NewText("").Bold().Fixed(160)
+	v.place = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(160)
+	v.record = look.Button("Record", v.press)
+	tile := func(label string) *look.Tile { return look.NewTile(label).Wide(tileWidth).Notes(0) }
+	v.rate, v.median, v.ttft, v.gap = tile("Rate now"), tile("Decode rate"), tile("TTFT"), tile("Longest gap")
+	v.tokens, v.prompt, v.cached, v.total = tile("Tokens"), tile("Prompt"), tile("From cache"), tile("E2E")
+	v.text = newTextWindow(textLines)
+	chart := func(least float32) *plot.View {
+		c := plot.NewView(fyne.NewSize(least, plotHeight))
+		c.OnSize = g.Redraw
+		return c
+	}
+	v.timeline, v.rates, v.gaps = chart(280), chart(96), chart(96)
+	v.view = look.Rows(look.Step,
+		look.Trailing(look.Gap, look.Rows(0, v.title, v.place), look.Line(look.Gap, v.lamp.Container, v.record)),
+		look.Flow(look.Step, tileWidth, v.rate, v.median, v.ttft, v.gap, v.tokens, v.prompt, v.cached, v.total),
+		look.Panel(look.OnSurface, look.Inset(look.Half, look.Step, look.Half, look.Step, v.text.view)),
+		look.Columns(look.Gap, []float32{3, 1, 1}, v.timeline, v.rates, v.gaps), look.Rule())
+	v.view.Hide()
+	return v
+}
+
+func (v *panel) press() {
+	if v.has {
+		v.page.Record(v.key)
+	}
+}
+
+// prepare draws a stream, off the UI thread; distributions tells whether the histograms are due.
+func (v *panel) prepare(s *stream.Panel, distributions bool, p look.Palette) (show func()) {
+	if s == nil {
+		return func() { v.has = false }
+	}
+	other := s.Key != v.drawn
+	if other {
+		v.drawn = s.Key
+		v.line.Reset()
+	}
+	lines := tail(s.Text, v.wide, textLines)
+	live := s.Live
+	now := write(measure.PerSec, live.Rate, s.Source.Mark())
+	middle := write(measure.PerSec, live.Median, s.Source.Mark())
+	turnLine := false
+	if img, scale := v.timeline.Back(); img != nil {
+		r := plot.Rates{Sum: live.Sum, Median: math.NaN(), Now: math.NaN(), Label: now.value, Middle: "median " + middle.value}
+		if live.Median.Ok() {
+			r.Median = float64(live.Median)
+		}
+		if live.Rate.Ok() && len(live.Sum) > 0 && s.State == stream.Running {
+			r.Now = live.Sum[len(live.Sum)-1].Rate
+		}
+		v.line.Draw(img, scale, p, r)
+		turnLine = true
+	}
+	turnRates, turnGaps := false, false
+	if distributions || other {
+		values := make([]float64, len(s.Request.Rolling.Samples))
+		for i, x := range s.Request.Rolling.Samples {
+			values[i] = x.Rate
+		}
+		turnRates = v.bars(v.rates, &v.rateBars, p, "Rates", "tok/s", measure.HistogramOf(values, nil, 0, 0), 1)
+		turnGaps = v.bars(v.gaps, &v.gapBars, p, "Gaps", "ms", measure.HistogramOf(s.Request.ICL, nil, 0, 0), 1e3)
+	}
+	return func() {
+		v.key, v.has = s.Key, true
+		v.wide = v.text.columns()
+		title := at(s.Model, s.Topology)
+		if title == "" {
+			title = s.Service
+		}
+		v.title.Set(title)
+		v.place.Set(name(s.Key) + " · " + s.Service)
+		v.lamp.Set(streamTone(s.State), condition(&s.Summary))
+		mark := s.Source.Mark()
+		put := func(t *look.Tile, f figure) { t.Set(f.value, f.unit, f.mark, "", look.Plain) }
+		put(v.rate, now)
+		put(v.median, write(measure.PerSec, s.Rate, mark))
+		put(v.ttft, write(measure.Seconds, s.TTFT, ""))
+		put(v.gap, write(measure.Seconds, s.MaxGap, ""))
+		put(v.tokens, figure{group(s.Tokens), "", mark})
+		put(v.prompt, write(measure.Tokens, s.Prompt, measure.Server.Mark()))
+		put(v.cached, write(measure.Tokens, s.Cached, measure.Server.Mark()))
+		put(v.total, write(measure.Seconds, s.E2E, ""))
+		v.text.show(lines)
+		for _, c := range []struct {
+			turn bool
+			view *plot.View
+		}{{turnLine, v.timeline}, {turnRates, v.rates}, {turnGaps, v.gaps}} {
+			if c.turn {
+				c.view.Turn()
+			}
+		}
+	}
+}
+
+func (v *panel) bars(view *plot.View, d *histogram, p look.Palette, title, unit string, h measure.Histogram, factor float64) bool {
+	img, scale := view.Back()
+	if img == nil {
+		return false
+	}
+	d.draw(img, scale, p, title, unit, h, factor, "Not enough yet")
+	return true
+}
+
+// settle shows or hides the panel, says whether its stream is recorded, and tells whether it came or went.
+func (v *panel) settle(recorded map[stream.Key]string) bool {
+	_, running := recorded[v.key]
+	text := "Record"
+	if running {
+		text = "Recording"
+	}
+	if v.record.Text != text {
+		v.record.SetText(text)
+	}
+	v.record.SetEnabled(!running)
+	return showIf(v.view, v.has)
+}
