@@ -1,11 +1,11 @@
-// Package helper lets a second model tell kinds of prose apart that have no marks of their own: a story, an
+// Package assist lets a second model tell kinds of prose apart that have no marks of their own: a story, an
 // argument, plain information. It goes on from what package regime found. Code, mathematics, structured text
 // and reasoning stay as they are; only the prose of the answer is cut into blocks and sent, numbered and
 // without a word about where it comes from.
 //
 // The work is bounded: by the number of blocks, of calls at once, of attempts and by a time limit a call.
 // Nothing is kept of an analysis that fails; what was there before still holds.
-package helper
+package assist
 
 import (
 	"context"
