@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"fyne.io/fyne/v2"
-	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/widget"
 
 	"velo/ui/look"
@@ -54,6 +54,29 @@ func Text(p Part) string {
 	return strings.Join(texts, "\n"+strings.Repeat("─", 78)+"\n\n")
 }
 
+// lineLength is how many letters of a licence are shown in a line; nearly all are written for that.
+const lineLength = 80
+
+// lines cuts a text into lines, the long ones at a blank.
+func lines(text string) (out []string) {
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		for utf8.RuneCountInString(line) > lineLength {
+			r := []rune(line)
+			at := lineLength
+			for at > 0 && r[at] != ' ' {
+				at--
+			}
+			if at == 0 {
+				at = lineLength
+			}
+			out = append(out, string(r[:at]))
+			line = strings.TrimLeft(string(r[at:]), " ")
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
 // Params is what is told of this program.
 type Params struct {
 	Version, Built, DataDir string
@@ -63,9 +86,9 @@ type Params struct {
 type View struct {
 	Object fyne.CanvasObject
 	table  *table.Table
-	text   *widget.TextGrid
 	title  *look.Text
-	scroll *container.Scroll
+	text   *widget.List // of lines: it makes objects only for those in view
+	lines  []string
 }
 
 // New builds it.
@@ -86,18 +109,22 @@ func New(p Params) *View {
 	rows.OnScroll = v.table.SetView
 	v.table.OnScroll = rows.Scrolled
 	v.title = look.NewText("").Bold().Fixed(240)
-	v.text = widget.NewTextGrid()
-	v.scroll = container.NewScroll(v.text)
+	v.text = widget.NewList(func() int { return len(v.lines) },
+		func() fyne.CanvasObject { return look.NewMono("").Sized(look.Small).Fixed(lineLength) },
+		func(i widget.ListItemID, o fyne.CanvasObject) { o.(*look.Text).Set(v.lines[i]) })
+	v.text.HideSeparators = true
 	v.table.OnSelect = func(row int) {
 		if row < 0 {
 			return
 		}
 		v.title.Set(all[row].Name + " · " + all[row].Licence)
-		v.text.SetText(Text(all[row]))
-		v.scroll.ScrollToTop()
+		v.lines = lines(Text(all[row]))
+		v.text.UnselectAll()
+		v.text.Refresh()
+		v.text.ScrollToTop()
 	}
-	right := look.Frame(look.Inset(0, 0, look.Step, look.Gap, v.title), nil, nil, look.Inset(0, 0, 0, look.Gap, v.scroll))
-	v.Object = look.Frame(look.Inset(0, 0, look.Gap, 0, head), nil, nil, look.Columns(0, []float32{8, 10}, rows, right))
+	right := look.Frame(look.Inset(0, 0, look.Step, look.Gap, v.title), nil, nil, look.Inset(0, 0, 0, look.Gap-look.Half, v.text))
+	v.Object = look.Frame(look.Inset(0, 0, look.Gap, 0, head), nil, nil, look.Columns(0, []float32{7, 10}, rows, right))
 	v.table.Select(0)
 	v.table.OnShow = rows.Reveal // not before there is a size to scroll in
 	return v

@@ -79,15 +79,31 @@ func TestChoosingAPartShowsItsLicence(t *testing.T) {
 	w := test.NewWindow(v.Object)
 	defer w.Close()
 	w.Resize(fyne.NewSize(960, 600))
-	if !strings.Contains(v.text.Text(), "AFFERO") {
-		t.Error("the program's own licence is not shown first")
+	if !strings.Contains(v.lines[0], "AFFERO") {
+		t.Errorf("%q is shown first, not the program's own licence", v.lines[0])
 	}
 	w.Canvas().Focus(v.Focus())
 	for range 5 {
 		v.Focus().TypedKey(&fyne.KeyEvent{Name: fyne.KeyDown})
 	}
 	p := Parts()[5]
-	if v.title.Text() != p.Name+" · "+p.Licence || strings.TrimSpace(v.text.Text()) != strings.TrimSpace(Text(p)) {
+	if v.title.Text() != p.Name+" · "+p.Licence || len(v.lines) < 20 || v.text.Length() != len(v.lines) {
 		t.Errorf("%s is shown as %q", p.Name, v.title.Text())
+	}
+}
+
+// TestLinesLoseNothing: all words are there, in order, and no line is too long.
+func TestLinesLoseNothing(t *testing.T) {
+	for _, text := range append([]string{strings.Repeat("x", 3*lineLength), "a " + strings.Repeat("é", lineLength+1) + " b"}, parts().Texts...) {
+		got := lines(text)
+		for _, l := range got {
+			if n := len([]rune(l)); n > lineLength {
+				t.Errorf("a line of %d letters: %q", n, l)
+			}
+		}
+		strip := func(s string) string { return strings.Join(strings.Fields(s), "") }
+		if strip(strings.Join(got, "\n")) != strip(text) {
+			t.Errorf("something is lost of %.60q", text)
+		}
 	}
 }

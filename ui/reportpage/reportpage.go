@@ -61,6 +61,9 @@ func (p placed) y() float32 {
 	return y
 }
 
+// indexWidth is that of the list of sections, in units: the longest of their names is not cut.
+const indexWidth = 224
+
 // New builds the page.
 func New(p Params) *Page {
 	g := &Page{Params: p}
@@ -84,7 +87,7 @@ func New(p Params) *Page {
 	g.body = look.Rows(look.Margin)
 	g.scroll = look.NewScroll(look.Inset(look.Gap, look.Margin, look.Margin, look.Margin, g.body))
 	g.scroll.OnScroll = g.scrolled
-	left := look.Sized(176, 0, look.Inset(look.Step, 0, 0, look.Step, look.NewScroll(g.index)))
+	left := look.Sized(indexWidth, 0, look.Inset(look.Step, 0, 0, look.Step, look.NewScroll(g.index)))
 	g.full = look.Frame(look.Rows(0, look.Inset(look.Gap, look.Margin, look.Gap, look.Margin, head), look.Rule()), nil, left, g.scroll)
 
 	g.View = look.Over(g.empty, g.wait, g.failed, g.full)
