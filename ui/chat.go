@@ -29,7 +29,7 @@ func (s *Shell) drawChat(f frame) (draw func(), next time.Duration) {
 	live := s.Console.Chats().Live()
 	draw = s.chat.Prepare(live, f.palette)
 	if live.Active {
-		next = 125 * time.Millisecond // the text; the figures change at most four times a second
+		next = 160 * time.Millisecond // the text; the figures change at most four times a second
 	}
 	return draw, next
 }

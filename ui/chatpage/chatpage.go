@@ -65,6 +65,7 @@ type Page struct {
 	follow  bool   // the end stays in view
 	sending bool
 	active  bool // a turn goes on
+	ending  bool // the program says that it has ended, the chat was not read since
 
 	layouter layouter
 	laying   bool // a layout is under way
@@ -304,6 +305,9 @@ func (g *Page) take(c console.Conversation, err error) {
 	showIf(g.broken, err != nil)
 	if err != nil {
 		g.loaded = false
+		if g.ending {
+			g.ended()
+		}
 		g.failed.Set(err.Error())
 		showIf(g.scroll, false)
 		showIf(g.fresh, false)
@@ -326,6 +330,9 @@ func (g *Page) take(c console.Conversation, err error) {
 	g.form.show(c.Parameters)
 	g.relayout()
 	g.statistics()
+	if n := len(c.Turns); g.ending && (n == 0 || c.Turns[n-1].Status != "") {
+		g.ended()
+	}
 	g.update()
 	if !same {
 		g.focus(g.composer.entry)
@@ -531,7 +538,7 @@ func (g *Page) post(m console.ChatMessage, done func()) {
 				g.update()
 				return
 			}
-			g.active, g.follow, g.scope = true, true, ""
+			g.active, g.ending, g.follow, g.scope = true, false, true, ""
 			if done != nil {
 				done()
 			}

@@ -3,12 +3,14 @@ package chatpage
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/driver/desktop"
@@ -166,6 +168,54 @@ func tap(t *testing.T, o fyne.CanvasObject, text string) {
 	walk(o)
 	if !found {
 		t.Fatalf("there is no button %q", text)
+	}
+}
+
+// TestOldNewsDoNotEndATurn shows that what was read before a message was sent does not count as the end
+// of its turn.
+func TestOldNewsDoNotEndATurn(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	old := f.Live()
+	g.page.composer.entry.SetText("more")
+	g.page.Send()
+	g.pump()
+	g.page.Prepare(old, look.Now())()
+	g.pump()
+	if !g.page.Active() || g.window.Canvas().Focused() != fyne.Focusable(g.page.words) {
+		t.Error("the turn was taken to have ended")
+	}
+	g.page.words.TypedRune('x')
+	if g.page.composer.entry.Text != "x" {
+		t.Errorf("what is typed while the answer comes went to %q", g.page.composer.entry.Text)
+	}
+	f.finish(nil)
+	g.draw()
+	if g.page.Active() || g.window.Canvas().Focused() != fyne.Focusable(g.page.composer.entry) {
+		t.Error("the end was not noticed")
+	}
+}
+
+// BenchmarkStream is what the window does eight times a second while an answer of 200,000 characters
+// comes.
+func BenchmarkStream(b *testing.B) {
+	for _, size := range []int{2_000, 200_000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			f := talked()
+			_ = f.Send("c1", console.ChatMessage{Text: "Write a book."})
+			whole := longAnswer(1_000_000)
+			g := newStage(b, f, 1144, 690)
+			f.stream("", whole[:size], 60)
+			g.draw()
+			b.ReportAllocs()
+			n := size
+			for b.Loop() {
+				n = min(n+50, len(whole))
+				f.live.Answer = whole[:n]
+				f.live.Elapsed += 125 * time.Millisecond
+				g.page.Prepare(f.Live(), look.Now())()
+			}
+		})
 	}
 }
 

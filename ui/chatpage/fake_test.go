@@ -230,7 +230,7 @@ func statisticsOf(n int) console.ChatStatistics {
 
 // stage is a window with the page alone.
 type stage struct {
-	t      *testing.T
+	t      testing.TB
 	fake   *fake
 	page   *Page
 	window fyne.Window
@@ -242,9 +242,9 @@ type stage struct {
 	dir    string
 }
 
-func newStage(t *testing.T, f *fake, width, height float32) *stage {
+func newStage(t testing.TB, f *fake, width, height float32) *stage {
 	t.Helper()
-	test.NewTempApp(t)
+	test.NewApp()
 	fyne.CurrentApp().Settings().SetTheme(&look.Theme{Mode: look.AlwaysDark})
 	g := &stage{t: t, fake: f, queue: make(chan func(), 4096), dir: t.TempDir()}
 	g.thread = thread.New(func(f func()) { g.queue <- f })

@@ -56,16 +56,16 @@ func (g *Page) Prepare(s console.ChatLive, p look.Palette) (show func()) {
 			part{x: width - 72, w: 72, h: buttonHeight, over: true, make: func() fyne.CanvasObject { return g.hideButton(turn, thinks) }})
 		if thinks {
 			l.reasoning.grow(s.Reasoning, width-look.Gap)
-			parts = append(parts, part{lines: barred(l.reasoning.rows())}, space(look.Step))
+			parts = append(append(parts, l.reasoning.parts()...), space(look.Step))
 		}
 	}
 	if s.Answer != "" {
 		l.answer.grow(s.Answer, width)
-		parts = append(parts, part{lines: l.answer.rows()})
+		parts = append(parts, l.answer.parts()...)
 	}
 	if s.Call != "" {
 		l.call.grow(s.Call, width)
-		parts = append(parts, space(look.Step), part{lines: l.call.rows()})
+		parts = append(append(parts, space(look.Step)), l.call.parts()...)
 	}
 	parts = append(parts, space(look.Gap))
 	return func() {
@@ -115,17 +115,28 @@ func (g *Page) showLive(turn string, parts []part) {
 	g.settleScroll(follow)
 }
 
-// tellActive notices that a turn began or ended.
+// tellActive notices that a turn began or ended. What the program tells may be older than what was
+// just sent: a turn has ended when the chat says so.
 func (g *Page) tellActive(active bool) {
-	if g.sending || active == g.active {
+	switch {
+	case g.sending || active == g.active:
 		return
-	}
-	g.active = active
-	if !active && g.open != "" {
+	case active:
+		g.active = true
+		g.update()
+	case g.open == "":
+		g.ended()
+	default:
+		g.ending = true
 		g.read(g.open)
-		g.list.reload()
 	}
-	if !active && g.words.focused {
+}
+
+// ended is called when no turn goes on any more.
+func (g *Page) ended() {
+	g.active, g.ending = false, false
+	g.list.reload()
+	if g.words.focused {
 		g.focus(g.composer.entry)
 	}
 	g.update()

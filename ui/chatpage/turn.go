@@ -230,20 +230,14 @@ func (l *layouter) reasoning(t *console.ChatTurn, o options, add func(...part)) 
 	if open {
 		p := reasoningText()
 		p.grow(t.Reasoning, o.width-look.Gap)
-		add(part{lines: barred(p.rows())}, space(look.Step))
+		add(p.parts()...)
+		add(space(look.Step))
 	}
 }
 
-func reasoningText() plain { return plain{style: style{size: look.Body, ink: inkReasoning}} }
-
-// barred moves lines to the right of a bar. Their slice is not changed.
-func barred(rows []line) []line {
-	out := make([]line, len(rows))
-	for i, r := range rows {
-		r.x, r.bars = look.Gap, 1
-		out[i] = r
-	}
-	return out
+// reasoningText wraps reasoning, to the right of a bar.
+func reasoningText() plain {
+	return plain{style: style{size: look.Body, ink: inkReasoning}, x: look.Gap, bars: 1}
 }
 
 // callLines shows a call of a tool: its name, and its arguments as they are read best.

@@ -216,9 +216,10 @@ func clean(text string) string {
 // plain wraps a text of one style into rows of one height. It may be called again as the text grows:
 // only what is new, and the last row, is looked at. What Rows gave out stays as it is.
 type plain struct {
-	style  style
-	width  float32
-	ground ground
+	style style
+	width float32
+	x     float32 // of each row
+	bars  uint8
 
 	text string
 	from int    // where the last row begins
@@ -235,7 +236,7 @@ func (p *plain) grow(text string, width float32) {
 	h := p.style.height()
 	for {
 		n, next, join, complete := row(text[p.from:], p.style, width)
-		l := line{y: float32(len(p.done)) * h, h: h, join: join, ground: p.ground,
+		l := line{y: float32(len(p.done)) * h, h: h, x: p.x, bars: p.bars, join: join,
 			spans: []span{{text: clean(text[p.from : p.from+n]), style: p.style, x: -1}}}
 		if !complete {
 			l.join = "\n"
@@ -245,6 +246,20 @@ func (p *plain) grow(text string, width float32) {
 		p.done = append(p.done, l)
 		p.from += next
 	}
+}
+
+// parts are all rows, in parts that are never written again: the rows that no longer change are not
+// copied.
+func (p *plain) parts() []part {
+	if p.text == "" {
+		return nil
+	}
+	last := p.last
+	last.y = 0
+	if len(p.done) == 0 {
+		return []part{{lines: []line{last}}}
+	}
+	return []part{{lines: p.done[:len(p.done):len(p.done)]}, {lines: []line{last}}}
 }
 
 // rows are all rows; the slice is the caller's.

@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,7 +82,7 @@ func (g *Panel) sheetOf() (sheet, bool) {
 			tokens = append(tokens, float64(st.Requests[i].N))
 		}
 		s.charts = append(s.charts, chart.Bars{Title: "TTFT by request", Y: chart.Axis{Unit: "ms", ZeroBased: true}, Labels: names, Values: ttft},
-			chart.Bars{Title: "Output tokens by request", Y: chart.Axis{ZeroBased: true}, Labels: names, Values: tokens})
+			chart.Bars{Title: "Output tokens by request", Y: chart.Axis{ZeroBased: true, Format: func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }}, Labels: names, Values: tokens})
 	}
 	return s, true
 }
