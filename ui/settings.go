@@ -17,6 +17,7 @@ func (s *Shell) newSettingsPage() *settingspage.Page {
 	return settingspage.New(settingspage.Params{
 		Endpoints: s.Console, Preferences: s.Console.Preferences(), Thread: s.Thread,
 		Settings: func() console.Settings { return s.settings }, SetMode: s.SetMode, SetTextSize: s.SetTextSize,
+		Needs:        s.needs,
 		ChooseFolder: func(title string, then func(string)) { s.askFolder(title, "Take this folder", then) },
 		ChooseFile:   s.chooseAnyFile, ShowData: s.showData, GoEngine: func() { s.Show(EnginePage) }, Quit: s.Close,
 		Say: s.say, Ask: s.ask, Prompt: s.prompt, After: s.After,
@@ -73,6 +74,16 @@ func (s *Shell) scale() {
 		return
 	}
 	_ = os.Setenv(scaleVariable, strconv.FormatFloat(was*float64(percent)/100, 'g', -1, 64))
+}
+
+// needs is what the window takes of the screen at least, in pixels.
+func (s *Shell) needs() (width, height int) {
+	content := s.Window.Content()
+	if content == nil {
+		return 0, 0
+	}
+	least, scale := content.MinSize(), s.Window.Canvas().Scale()
+	return int(least.Width*scale + 0.5), int(least.Height*scale + 0.5)
 }
 
 // SetTextSize changes the size of text and of everything else, in percent of the desktop's.

@@ -276,6 +276,9 @@ func TestTextSize(t *testing.T) {
 	if last := g.fake.saved[len(g.fake.saved)-1]; last.TextSize != 115 {
 		t.Errorf("kept was %+v", last)
 	}
+	if text := g.words(); !strings.Contains(text, "At 115 % the window takes at least") {
+		t.Errorf("the page says\n%s", text)
+	}
 	for range 5 {
 		g.shell.Do("text.smaller")
 	}

@@ -228,7 +228,7 @@ func (s *Shell) buildPages() {
 		{id: SessionsPage, title: "Sessions", key: fyne.Key5, view: s.sessions.View, shown: s.sessions.Shown, changed: s.sessionsChanged},
 		{id: TelemetryPage, title: "Telemetry", key: fyne.Key7, view: s.telemetry.View, shown: s.telemetry.Shown, themed: s.telemetry.Themed, changed: s.telemetryChanged, prepare: s.drawTelemetry},
 		{id: EnginePage, title: "Engine", key: fyne.Key8, view: s.engine.View, shown: s.engine.Shown, hidden: s.engine.Hidden, changed: s.engineChanged, prepare: s.drawEngine},
-		{id: SettingsPage, title: "Settings", key: fyne.Key9, view: s.set.View, shown: s.set.Shown, hidden: s.set.Hidden, changed: s.settingsChanged},
+		{id: SettingsPage, title: "Settings", key: fyne.Key9, view: s.set.View, shown: s.set.Shown, hidden: s.set.Hidden, themed: s.set.Themed, changed: s.settingsChanged},
 	}
 }
 

@@ -32,6 +32,7 @@ type Params struct {
 	Settings     func() console.Settings // of the window
 	SetMode      func(look.Mode)
 	SetTextSize  func(percent int)
+	Needs        func() (width, height int) // pixels that the window takes at least, at the text size that is set
 	ChooseFolder func(title string, then func(path string))
 	ChooseFile   func(title string, then func(path string))
 	ShowData     func() // opens the data folder
@@ -209,6 +210,9 @@ func (g *Page) Hidden() {
 	g.leave()
 	g.end()
 }
+
+// Themed follows a change of theme or text size.
+func (g *Page) Themed() { g.appearance.fill() }
 
 // Changed brings up to date what the console says has changed, while the page is in view.
 func (g *Page) Changed(what string) {

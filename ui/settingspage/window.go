@@ -17,6 +17,7 @@ type appearance struct {
 	page    *Page
 	theme   *widget.RadioGroup
 	size    *widget.RadioGroup
+	needs   *look.Paragraph
 	filling bool
 }
 
@@ -46,10 +47,11 @@ func (a *appearance) build(g *Page) {
 	})
 	a.size.Horizontal, a.size.Required = true, true
 	a.section.shown = a.fill
+	a.needs = small("")
 	a.view = content(heading("Appearance"),
 		look.Rows(look.Half, look.NewText("Theme").Sized(look.Small).In(look.Muted), look.Line(0, a.theme)),
 		look.Rows(look.Half, look.NewText("Size of text and everything else").Sized(look.Small).In(look.Muted), look.Line(0, a.size)),
-		small("Reports as PDF are always light. The size adds to that of the desktop."))
+		a.needs, small("Reports as PDF are always light. The size adds to that of the desktop."))
 }
 
 func percent(n int) string { return fmt.Sprintf("%d %%", n) }
@@ -67,6 +69,8 @@ func (a *appearance) fill() {
 		size = 100
 	}
 	a.size.SetSelected(percent(size))
+	width, height := a.page.Needs()
+	a.needs.Set(fmt.Sprintf("At %s the window takes at least %d × %d pixels of the screen.", percent(size), width, height))
 	a.filling = false
 }
 
