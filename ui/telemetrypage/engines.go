@@ -150,7 +150,7 @@ func (v *engines) prepare(s *console.TelemetrySnapshot, p look.Palette) func() {
 
 func (v *engines) make(name string) *gauge {
 	g := &gauge{tile: look.NewTile(name).Wide(gaugeWidth).Notes(2), plot: plot.NewView(fyne.NewSize(gaugeWidth, lineHeight))}
-	g.plot.OnSize = v.page.Themed // it has been given its place: draw it at once
+	g.plot.OnSize = v.page.drawAgain
 	g.view = look.Rows(look.Half, g.tile, g.plot)
 	return g
 }

@@ -50,8 +50,8 @@ func (f *form) build(g *Page) {
 		e.OnSubmitted = func(string) { f.Apply() }
 		return e
 	}
-	f.grpc, f.http, f.host = entry("Empty: not taken"), entry("4318, 9381"), entry("Empty: this machine only")
-	f.token = look.NewSecret("Empty: none is asked for")
+	f.grpc, f.http, f.host = entry("Empty: not taken"), entry("4318, 9381"), entry("This machine only")
+	f.token = look.NewSecret("Empty: none")
 	f.token.OnChanged = func(string) { f.changed() }
 	f.token.OnSubmitted = func(string) { f.Apply() }
 	f.polls = entry("http://127.0.0.1:8000/metrics, several with spaces between")
@@ -143,7 +143,7 @@ func (f *form) fill(s console.TelemetrySettings) {
 	f.http.SetText(strings.Join(ports, ", "))
 	f.host.SetText(s.Host)
 	f.token.SetText("")
-	f.token.SetPlaceHolder("Empty: none is asked for")
+	f.token.SetPlaceHolder("Empty: none")
 	if s.HasToken {
 		f.token.SetPlaceHolder("A token is kept")
 	}

@@ -58,9 +58,9 @@ func (h *head) build(g *Page) {
 	h.pause = look.Button("Pause", g.Pause)
 	h.clear = look.Button("Clear", g.Clear)
 	h.record = look.Button("Record all", h.recordAll)
-	h.wanted, h.listening = newFact("Wanted", 64), newFact("Listening on", 304)
-	h.data, h.status = newFact("Last data", 176), newFact("Last status", 176)
-	h.dropped, h.kept = newFact("Not taken", 144), newFact("Kept in memory", 136)
+	h.wanted, h.listening = newFact("Wanted", 48), newFact("Listening on", 272)
+	h.data, h.status = newFact("Last data", 160), newFact("Last status", 136)
+	h.dropped, h.kept = newFact("Not taken", 264), newFact("Kept in memory", 128)
 	h.problem.build(g)
 	h.recordingText = look.NewText("").Fixed(200)
 	h.stop = look.StopButton("Stop recording", func() { g.Stop(h.one) })
@@ -182,14 +182,7 @@ func (h *head) showRecordings(s *console.TelemetrySnapshot) (moved bool) {
 		}
 		h.recordingText.Set(text + progress(r))
 	}
-	text := "Record all"
-	if h.all != "" {
-		text = "Stop recording"
-	}
-	if h.record.Text != text {
-		h.record.SetText(text)
-	}
-	h.record.SetEnabled(s.State.Wanted || s.State.Data)
+	h.record.SetEnabled(h.all == "" && (s.State.Wanted || s.State.Data))
 	return showIf(h.recording, h.one != "")
 }
 
@@ -314,7 +307,7 @@ type quiet struct {
 	page       *Page
 	view       *fyne.Container
 	off, on    fyne.CanvasObject
-	where      *look.Paragraph
+	where      *fyne.Container
 	address    string
 	wanted     bool
 	copyButton *look.PushButton
@@ -326,14 +319,14 @@ func (q *quiet) build(g *Page) {
 		"each stream with its text and its numbers while it runs, the engine's figures, and every metric. One press makes a session of it, with a report like any other. "+
 		"It listens on this machine only, unless you choose otherwise in the settings.",
 		look.MainButton("Turn on", g.Toggle), look.Button("Settings", func() { g.Open(Settings) }))
-	q.where = look.NewParagraph("").Sized(look.Small).Mono().AtMost(6)
+	q.where = look.Rows(look.Half)
 	q.copyButton = look.MainButton("Copy address", func() {
 		g.Copy(q.address)
 		g.Say(look.OnAccent, "The address was copied.")
 	})
-	q.on = look.Empty("Nothing has come yet", "The receiver is on. Point an engine at it, or start Velo's own engine: it sends here by itself. An engine that does not push has a metrics page, "+
-		"whose address the settings take.", q.copyButton, look.Button("Velo's engine", g.GoEngine), look.Button("Settings", func() { g.Open(Settings) }))
-	q.view = look.Over(q.off, look.Frame(nil, look.Inset(0, 0, look.Margin, 0, q.where), nil, q.on))
+	q.on = look.Rows(look.Margin, look.Sized(0, look.Margin, look.NewSurface(look.OnBackground)), look.Empty("Nothing has come yet", "The receiver is on. Point an engine at it, or start Velo's own engine: it sends here by itself. An engine that does not push has a metrics page, "+
+		"whose address the settings take.", q.copyButton, look.Button("Velo's engine", g.GoEngine), look.Button("Settings", func() { g.Open(Settings) })), q.where)
+	q.view = look.Over(q.off, q.on)
 }
 
 func (q *quiet) show(s *console.TelemetrySnapshot) {
@@ -341,9 +334,8 @@ func (q *quiet) show(s *console.TelemetrySnapshot) {
 	if !q.wanted {
 		return
 	}
-	on := q.view.Objects[1]
 	moved := showIf(q.off, !s.State.Wanted)
-	moved = showIf(on, s.State.Wanted) || moved
+	moved = showIf(q.on, s.State.Wanted) || moved
 	address := ""
 	for _, l := range s.State.Listeners {
 		if l.Protocol == "HTTP" && l.Address != "" && address == "" {
@@ -351,13 +343,14 @@ func (q *quiet) show(s *console.TelemetrySnapshot) {
 		}
 	}
 	q.copyButton.SetEnabled(address != "")
-	if address != q.address || q.where.Text() == "" {
+	if address != q.address {
 		q.address = address
-		text := ""
-		if address != "" {
-			text = "any exporter     OTEL_EXPORTER_OTLP_ENDPOINT=" + address + "\nveloGB10, Velo    --otel-endpoint " + address + "\nvLLM             --otlp-traces-endpoint " + address
+		q.where.Objects = nil
+		for _, w := range [][2]string{{"Any exporter", "OTEL_EXPORTER_OTLP_ENDPOINT=" + address}, {"veloGB10, Velo", "--otel-endpoint " + address}, {"vLLM", "--otlp-traces-endpoint " + address}} {
+			if address != "" {
+				q.where.Add(look.Line(0, look.NewText(w[0]).Sized(look.Small).In(look.Muted).Fixed(128), look.NewMono(w[1]).Sized(look.Small)))
+			}
 		}
-		q.where.Set(text)
 		moved = true
 	}
 	if moved {

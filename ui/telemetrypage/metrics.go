@@ -41,7 +41,7 @@ func newMetrics(g *Page) *metrics {
 	v.filter = look.NewEntry("Filter by service, name or label")
 	v.filter.OnChanged = func(text string) {
 		g.wanted.set(func(w *wanted) { w.filter[Metrics] = text })
-		g.Themed()
+		g.drawAgain()
 	}
 	v.filter.OnEscape = func() { v.filter.SetText("") }
 	v.count = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(160)
@@ -58,7 +58,7 @@ func newMetrics(g *Page) *metrics {
 	v.scroll.OnScroll = func(top, height float32) { v.table.SetView(top, height) }
 	v.table.OnShow, v.table.OnScroll = v.scroll.Reveal, v.scroll.Scrolled
 	v.chart = plot.NewView(fyne.NewSize(320, 208))
-	v.chart.OnSize = g.Redraw
+	v.chart.OnSize = g.drawAgain
 	v.about = look.NewText("").Bold().Fixed(200)
 	v.detail = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(200)
 	head := look.Inset(look.Step, 0, look.Step, 0, look.Trailing(look.Gap, v.filter, v.count))
@@ -78,7 +78,7 @@ func (v *metrics) pick(row int) {
 		chosen = id(&v.rows[row])
 	}
 	v.page.wanted.set(func(w *wanted) { w.metric = chosen })
-	v.page.Themed()
+	v.page.drawAgain()
 }
 
 func (v *metrics) query(q *otlp.Query) {
@@ -168,6 +168,14 @@ func plain(v float64) string {
 	return "—"
 }
 
+// with puts a unit behind a number that is there: each row of the table has its own.
+func with(c table.Cell, unit string) table.Cell {
+	if unit != "" && c.Copy != "" {
+		c.Text += " " + unit
+	}
+	return c
+}
+
 func (v *metrics) fill(lines []series.Line, matches, at int) {
 	v.rows = lines
 	v.filling = true
@@ -189,17 +197,13 @@ func (v *metrics) fill(lines []series.Line, matches, at int) {
 		case 2:
 			return table.Cell{Text: l.Kind, Ink: look.Muted}
 		case 3:
-			x := number(l.Value, factor)
-			if l.Value.Ok() && unit != "" {
-				x.Text += " " + unit
-			}
-			return x
+			return with(number(l.Value, factor), unit)
 		case 4:
 			return number(l.Total, 1)
 		case 5:
-			return number(l.P50, factor)
+			return with(number(l.P50, factor), unit)
 		case 6:
-			return number(l.P99, factor)
+			return with(number(l.P99, factor), unit)
 		case 7:
 			return table.Cell{Text: strconv.Itoa(l.Resets)}
 		}

@@ -36,12 +36,13 @@ type panel struct {
 	record *look.PushButton
 	text   *textWindow
 
-	rate, median, ttft, gap, tokens, prompt, cached, total *look.Tile
-	timeline, rates, gaps                                  *plot.View
+	rate, median, ttft, gap, tokens, prompt, total *look.Tile
+	timeline, rates, gaps                          *plot.View
 
-	key  stream.Key
-	has  bool
-	wide int // columns of the text, as the UI thread last knew them
+	key       stream.Key
+	has       bool
+	recording string // of this stream alone, that runs
+	wide      int    // columns of the text, as the UI thread last knew them
 
 	drawn             stream.Key // of Prepare
 	line              plot.Timeline
@@ -56,17 +57,17 @@ func newPanel(g *Page) *panel {
 	v.record = look.Button("Record", v.press)
 	tile := func(label string) *look.Tile { return look.NewTile(label).Wide(tileWidth).Notes(0) }
 	v.rate, v.median, v.ttft, v.gap = tile("Rate now"), tile("Decode rate"), tile("TTFT"), tile("Longest gap")
-	v.tokens, v.prompt, v.cached, v.total = tile("Tokens"), tile("Prompt"), tile("From cache"), tile("E2E")
+	v.tokens, v.prompt, v.total = tile("Tokens"), tile("Prompt"), tile("E2E")
 	v.text = newTextWindow(textLines)
 	chart := func(least float32) *plot.View {
 		c := plot.NewView(fyne.NewSize(least, plotHeight))
-		c.OnSize = g.Redraw
+		c.OnSize = g.drawAgain
 		return c
 	}
 	v.timeline, v.rates, v.gaps = chart(280), chart(96), chart(96)
 	v.view = look.Rows(look.Step,
 		look.Trailing(look.Gap, look.Rows(0, v.title, v.place), look.Line(look.Gap, v.lamp.Container, v.record)),
-		look.Flow(look.Step, tileWidth, v.rate, v.median, v.ttft, v.gap, v.tokens, v.prompt, v.cached, v.total),
+		look.Flow(look.Step, tileWidth, v.rate, v.median, v.ttft, v.gap, v.tokens, v.prompt, v.total),
 		look.Panel(look.OnSurface, look.Inset(look.Half, look.Step, look.Half, look.Step, v.text.view)),
 		look.Columns(look.Gap, []float32{3, 1, 1}, v.timeline, v.rates, v.gaps), look.Rule())
 	v.view.Hide()
@@ -74,7 +75,10 @@ func newPanel(g *Page) *panel {
 }
 
 func (v *panel) press() {
-	if v.has {
+	switch {
+	case v.recording != "":
+		v.page.Stop(v.recording)
+	case v.has:
 		v.page.Record(v.key)
 	}
 }
@@ -122,7 +126,7 @@ func (v *panel) prepare(s *stream.Panel, distributions bool, p look.Palette) (sh
 			title = s.Service
 		}
 		v.title.Set(title)
-		v.place.Set(name(s.Key) + " · " + s.Service)
+		v.place.Set(place(&s.Summary))
 		v.lamp.Set(streamTone(s.State), condition(&s.Summary))
 		mark := s.Source.Mark()
 		put := func(t *look.Tile, f figure) { t.Set(f.value, f.unit, f.mark, "", look.Plain) }
@@ -132,7 +136,6 @@ func (v *panel) prepare(s *stream.Panel, distributions bool, p look.Palette) (sh
 		put(v.gap, write(measure.Seconds, s.MaxGap, ""))
 		put(v.tokens, figure{group(s.Tokens), "", mark})
 		put(v.prompt, write(measure.Tokens, s.Prompt, measure.Server.Mark()))
-		put(v.cached, write(measure.Tokens, s.Cached, measure.Server.Mark()))
 		put(v.total, write(measure.Seconds, s.E2E, ""))
 		v.text.show(lines)
 		for _, c := range []struct {
@@ -157,14 +160,14 @@ func (v *panel) bars(view *plot.View, d *histogram, p look.Palette, title, unit 
 
 // settle shows or hides the panel, says whether its stream is recorded, and tells whether it came or went.
 func (v *panel) settle(recorded map[stream.Key]string) bool {
-	_, running := recorded[v.key]
+	v.recording = recorded[v.key]
 	text := "Record"
-	if running {
-		text = "Recording"
+	if v.recording != "" {
+		text = "Stop recording"
 	}
 	if v.record.Text != text {
 		v.record.SetText(text)
+		v.view.Refresh()
 	}
-	v.record.SetEnabled(!running)
 	return showIf(v.view, v.has)
 }

@@ -85,7 +85,7 @@ func (v *recordings) rebuild(s *console.TelemetrySnapshot) {
 		detail := small("")
 		v.lines = append(v.lines, detail)
 		id := r.ID
-		v.running.Add(row(look.OnAccent, title+", since "+clock(r.Elapsed), detail, look.StopButton("Stop recording", func() { v.page.Stop(id) })))
+		v.running.Add(row(look.OnAccent, title, detail, look.StopButton("Stop recording", func() { v.page.Stop(id) })))
 	}
 	for i := range s.Recorded {
 		r := &s.Recorded[i]

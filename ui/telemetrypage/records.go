@@ -36,7 +36,7 @@ func newRecords(g *Page) *records {
 	v.filter = look.NewEntry("Filter by name, service, body or attribute")
 	v.filter.OnChanged = func(text string) {
 		g.wanted.set(func(w *wanted) { w.filter[Records] = text })
-		g.Themed()
+		g.drawAgain()
 	}
 	v.filter.OnEscape = func() { v.filter.SetText("") }
 	v.count = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(160)
@@ -86,7 +86,7 @@ func recordLine(r *otlp.Raw) string {
 	if body == "" {
 		body = strings.ReplaceAll(r.Attributes, "\n", " ")
 	}
-	return fmt.Sprintf("%8d  %-6s  %-22s  %-20s  %s", r.Number, r.Signal, cut(r.Service, 22), cut(r.Name, 20), clean(body))
+	return fmt.Sprintf("%8d  %-6s  %-22s  %-32s  %s", r.Number, r.Signal, cut(r.Service, 22), cut(r.Name, 32), clean(body))
 }
 
 // cut cuts a word at the end of its column.
@@ -139,7 +139,7 @@ func (v *records) prepare(s *console.TelemetrySnapshot, _ look.Palette) func() {
 }
 
 func (v *records) fill(list []otlp.Raw) {
-	if len(list) == len(v.shown) && (len(list) == 0 || list[0].Number == v.shown[0].Number) {
+	if n := len(list); n == len(v.shown) && (n == 0 || list[0].Number == v.shown[0].Number && list[n-1].Number == v.shown[n-1].Number) {
 		v.tell()
 		return
 	}

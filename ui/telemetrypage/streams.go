@@ -19,7 +19,7 @@ import (
 const mostPanels = 4
 
 // listWidth is the width of the list, in units.
-const listWidth = 296
+const listWidth = 328
 
 // streams is the list of all streams and a panel for each of some.
 type streams struct {
@@ -46,11 +46,11 @@ func newStreams(g *Page) *streams {
 	v.filter = look.NewEntry("Filter by service, conversation or model")
 	v.filter.OnChanged = func(text string) {
 		g.wanted.set(func(w *wanted) { w.filter[Streams] = text })
-		g.Redraw()
+		g.drawAgain()
 	}
 	v.filter.OnEscape = func() { v.filter.SetText("") }
 	v.count = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(120)
-	v.latest = look.Button("Show the latest", func() { v.choice(nil) })
+	v.latest = look.Button("Latest", func() { v.choice(nil) })
 	v.latest.Disable()
 	v.table = table.New(look.Small, table.Column{Title: "Stream", Stretch: true, Least: 96}, table.Column{Title: "State", Least: 48},
 		table.Column{Title: "tok/s", Right: true, Least: 44}, table.Column{Title: "Tokens", Right: true, Least: 40})
@@ -93,7 +93,7 @@ func (v *streams) choice(key *stream.Key) {
 		v.filling = false
 	}
 	v.scroll.To(0)
-	v.page.Redraw()
+	v.page.drawAgain()
 }
 
 func (v *streams) query(q *otlp.Query) {

@@ -5,6 +5,7 @@ package telemetrypage
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,6 +78,7 @@ type wanted struct {
 	filter map[string]string // by part
 	stream *stream.Key       // the one that is shown alone; nil = the latest
 	metric string            // that is plotted
+	again  bool              // draw everything, due or not
 }
 
 func (w *wanted) set(f func(*wanted)) {
@@ -86,6 +88,12 @@ func (w *wanted) set(f func(*wanted)) {
 }
 
 func (w *wanted) get(f func(*wanted)) { w.set(f) }
+
+// drawAgain has everything drawn by the next Prepare: sizes or colours changed, or what is wanted did.
+func (g *Page) drawAgain() {
+	g.wanted.set(func(w *wanted) { w.again = true })
+	g.Redraw()
+}
 
 // refresh says when a part that nobody can read ten times a second is due again. Of Prepare.
 type refresh struct {
@@ -231,12 +239,12 @@ func (g *Page) Pause() {
 	paused := false
 	g.wanted.set(func(w *wanted) { w.paused = !w.paused; paused = w.paused })
 	g.head.showPaused(paused)
-	g.Redraw()
+	g.drawAgain()
 }
 
 // Clear empties the views, and nothing else.
 func (g *Page) Clear() {
-	g.wanted.set(func(w *wanted) { w.stream = nil })
+	g.wanted.set(func(w *wanted) { w.stream, w.again = nil, true })
 	g.Thread.Work(func() func() {
 		g.Telemetry.Clear()
 		return g.Redraw
@@ -267,14 +275,22 @@ func (g *Page) Stop(id string) {
 // Prepare reads what came, off the UI thread, and returns what puts it on screen there. Only one may be
 // under way, and it must be on screen before the next one begins. next is when to come again.
 func (g *Page) Prepare(p look.Palette) (show func(), next time.Duration) {
-	var name string
-	paused := false
-	g.wanted.get(func(w *wanted) { name, paused = w.part, w.paused })
+	var name, filter string
+	paused, again := false, false
+	g.wanted.set(func(w *wanted) {
+		name, paused, again, filter = w.part, w.paused, w.again, w.filter[w.part]
+		w.again = false
+	})
+	if again {
+		g.refresh = refresh{}
+	}
 	active := g.parts[name]
 	var s console.TelemetrySnapshot
 	if paused && g.frozen != nil {
 		s = *g.frozen
-		s.State = g.Telemetry.State() // facts never pause
+		now := g.Telemetry.Snapshot(otlp.Query{Streams: stream.Query{Limit: 1}})
+		s.State, s.Recordings, s.Recorded, s.Deaf = now.State, now.Recordings, now.Recorded, now.Deaf // facts never pause
+		filtered(&s, name, filter)
 	} else {
 		q := otlp.Query{Streams: stream.Query{Limit: 100}}
 		if paused { // the first of a pause has all that any part shows
@@ -315,9 +331,37 @@ const drawEvery = 100 * time.Millisecond
 func (g *Page) Drawings() int { return g.done }
 
 // Themed follows a change of the palette.
-func (g *Page) Themed() {
-	g.refresh = refresh{}
-	g.Redraw()
+func (g *Page) Themed() { g.drawAgain() }
+
+// filtered leaves out of a snapshot that is kept what does not pass the filter of a part.
+func filtered(s *console.TelemetrySnapshot, part, filter string) {
+	if filter == "" {
+		return
+	}
+	has := func(texts ...string) bool { // as the receiver does it
+		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, filter) })
+	}
+	switch part {
+	case Streams:
+		s.Streams = kept(s.Streams, func(x *stream.Summary) bool { return has(x.Service, x.Conversation, x.Generation, x.Model) })
+		s.Matches = len(s.Streams)
+	case Metrics:
+		s.Lines = kept(s.Lines, func(x *series.Line) bool { return has(x.Service, x.Name, x.Labels) })
+		s.LinesMatch = len(s.Lines)
+	case Records:
+		s.Raw = kept(s.Raw, func(x *otlp.Raw) bool { return has(x.Name, x.Service, x.Body, x.Attributes) || x.Signal == filter })
+	}
+}
+
+// kept is a list of those that pass.
+func kept[T any](list []T, pass func(*T) bool) []T {
+	var out []T
+	for i := range list {
+		if pass(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
 }
 
 // showIf shows or hides an object and tells whether that changed anything.
@@ -335,3 +379,18 @@ func showIf(o fyne.CanvasObject, on bool) bool {
 
 // Compare lines a recording up with what the client measured meanwhile.
 func (g *Page) Compare(id string) { g.parts[Recordings].(*recordings).compare(id) }
+
+// Filter sets the filter of a part.
+func (g *Page) Filter(part, text string) {
+	switch p := g.parts[part].(type) {
+	case *streams:
+		p.filter.SetText(text)
+	case *metrics:
+		p.filter.SetText(text)
+	case *records:
+		p.filter.SetText(text)
+	}
+}
+
+// ShowStream shows one stream alone.
+func (g *Page) ShowStream(k stream.Key) { g.parts[Streams].(*streams).choice(&k) }

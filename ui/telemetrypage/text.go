@@ -60,7 +60,7 @@ func tail(text string, columns, lines int) []string {
 	}
 	var out []string
 	for _, paragraph := range strings.Split(text, "\n") {
-		out = append(out, wrap(paragraph, columns)...)
+		out = append(out, wrap(clean(paragraph), columns)...)
 	}
 	return out[max(0, len(out)-lines):]
 }
@@ -72,12 +72,17 @@ func wrap(paragraph string, columns int) []string {
 	space, upTo := -1, 0 // the last space in it, and the width up to there
 	for i, c := range paragraph {
 		w := cells(c)
+		if c == ' ' && width+w > columns { // the line is full, and ends here
+			out = append(out, paragraph[line:i])
+			line, width, space = i+1, 0, -1
+			continue
+		}
 		if width+w > columns {
 			if space > line {
-				out = append(out, clean(paragraph[line:space]))
+				out = append(out, paragraph[line:space])
 				line, width = space+1, width-upTo-1
 			} else {
-				out = append(out, clean(paragraph[line:i]))
+				out = append(out, paragraph[line:i])
 				line, width = i, 0
 			}
 			space = -1
@@ -87,7 +92,7 @@ func wrap(paragraph string, columns int) []string {
 		}
 		width += w
 	}
-	return append(out, clean(paragraph[line:]))
+	return append(out, paragraph[line:])
 }
 
 // cells is the width of a character: those of East Asia and pictures take two.
@@ -102,12 +107,12 @@ func cells(c rune) int {
 	return 1
 }
 
-// clean makes what controls a terminal visible as a space.
+// clean makes what controls a terminal a space, and a tab four.
 func clean(line string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {
 			return ' '
 		}
 		return c
-	}, strings.ToValidUTF8(line, "�"))
+	}, strings.ReplaceAll(strings.ToValidUTF8(line, "�"), "\t", "    "))
 }

@@ -26,7 +26,7 @@ func Short(s otlp.State) string {
 	case failed > 0 && listening == 0:
 		return "not listening"
 	case failed > 0:
-		return "in part"
+		return "partial"
 	case listening > 0:
 		return "listening"
 	case len(s.Polls) > 0:
@@ -235,15 +235,24 @@ func signed(d time.Duration) string {
 	return sign + d.Round(time.Second).String()
 }
 
-// name is what a stream is called: its conversation, and its generation where it has several.
+// name is what a stream is called: its conversation and its generation.
 func name(k stream.Key) string {
 	switch {
 	case k.Conversation == "":
 		return k.Generation
-	case strings.HasPrefix(k.Generation, "#"):
-		return k.Conversation + " " + k.Generation
+	case k.Generation == "" || k.Generation == k.Conversation:
+		return k.Conversation
 	}
-	return k.Conversation
+	return k.Conversation + " " + k.Generation
+}
+
+// place says where a stream comes from, and what of its prompt needed no work.
+func place(s *stream.Summary) string {
+	text := name(s.Key) + " · " + s.Service
+	if s.Cached.Ok() && s.Prompt.Ok() {
+		text += " · " + write(measure.Tokens, s.Cached, "").value + " prompt tokens from the cache " + measure.Server.Mark()
+	}
+	return text
 }
 
 // at says where a model runs: "model @ topology".
@@ -309,7 +318,7 @@ func outcome(r *console.TelemetryRecorded) string {
 	}
 	text := fmt.Sprintf("%s, %s tokens in %s", plural(r.Streams, "stream"), group(r.Tokens), clock(r.Elapsed))
 	if r.Headless > 0 {
-		text += fmt.Sprintf(", %s without its start", plural(r.Headless, "stream"))
+		text += ", " + group(r.Headless) + " of them without their start"
 	}
 	return text + "; it ended: " + r.Reason
 }
