@@ -98,17 +98,30 @@ func TestMarkdownLosesNoText(t *testing.T) {
 
 func TestPartsAreTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		source := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"text\n", "\n", "```go\n", "```\n", "~~~\n", "x"})).Draw(t, "lines"), "")
+		source := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"text\n", "\n", "```go\n", "```\n", "````\n", "  ```\n", "~~~\n", "x", "`"})).Draw(t, "lines"), "")
 		p := parts(source, rapid.IntRange(0, 30).Draw(t, "size"))
 		if got := strings.Join(p, ""); got != source {
 			t.Fatalf("%q became %q", source, got)
 		}
-		if len(p) > 1 && strings.Count(source, "~~~") == 0 {
-			for _, one := range p {
-				if strings.Count(one, "```go")+strings.Count(one, "```\n") == 1 && !strings.HasSuffix(strings.Join(p, ""), one) {
-					t.Fatalf("a fence was cut: %q", p)
-				}
+	})
+	rapid.Check(t, func(t *rapid.T) { // a fence is never cut: fenced lines and others, in blocks that are closed
+		var b strings.Builder
+		blocks := 0
+		for range rapid.IntRange(0, 20).Draw(t, "blocks") {
+			if rapid.Bool().Draw(t, "fenced") {
+				fence := rapid.SampledFrom([]string{"```", "````", "~~~"}).Draw(t, "fence")
+				b.WriteString(fence + "go\n" + strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"code\n", "\n", "``\n"})).Draw(t, "code"), "") + fence + "\n\n")
+				blocks++
+			} else {
+				b.WriteString("some words\n\n")
 			}
+		}
+		whole := 0
+		for _, one := range parts(b.String(), rapid.IntRange(0, 30).Draw(t, "size")) {
+			whole += len(markdown(one, 400).codes)
+		}
+		if whole != blocks {
+			t.Fatalf("%d blocks of code became %d: %q", blocks, whole, b.String())
 		}
 	})
 }
