@@ -84,6 +84,19 @@ func (s *countingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
+// with changes or reads the server between two questions.
+func (s *countingServer) with(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// asked is how many questions came.
+func (s *countingServer) asked() (n int) {
+	s.with(func() { n = len(s.bodies) })
+	return n
+}
+
 // bodyOf is the body of the last request.
 func (s *countingServer) bodyOf() map[string]json.RawMessage {
 	s.mu.Lock()
@@ -353,20 +366,18 @@ func TestOnlyVerifiedTokenizersCount(t *testing.T) {
 		t.Errorf("after a run it is %q", m.Verdict)
 	}
 	// The server serves another model under the name: the run finds out.
-	s.mu.Lock()
-	s.tokens = 2 * s.tokens
-	s.mu.Unlock()
+	s.with(func() { s.tokens *= 2 })
 	if counted, notes := measured(); counted || !strings.Contains(notes, "it is not the model's") {
 		t.Errorf("counted: %v\n%s", counted, notes)
 	}
 	if m, _ := c.Model(e.ID, "m"); m.Verdict != console.TokenizerWrong || !strings.Contains(m.Why, "the server counts") {
 		t.Errorf("after the run that showed it the tokenizer is %q: %s", m.Verdict, m.Why)
 	}
-	asked := len(s.bodies)
+	before := s.asked()
 	if counted, notes := measured(); counted || !strings.Contains(notes, "was not used, since it is not verified") {
 		t.Errorf("counted: %v\n%s", counted, notes)
 	}
-	if n := len(s.bodies) - asked; n > 2 { // warm-up and request: no new trial
+	if n := s.asked() - before; n > 2 { // warm-up and request: no new trial
 		t.Errorf("the run asked %d times", n)
 	}
 	// Another file under the name is another tokenizer.
@@ -394,13 +405,13 @@ func TestRatio(t *testing.T) {
 		t.Errorf("the ratio is %v of %d tokens", m.Ratio, m.RatioTokens)
 	}
 	first, _ := c.Model(e.ID, "m")
-	s.tokens = 450
+	s.with(func() { s.tokens = 450 })
 	if m := try(); m.RatioTokens != 600 || float64(m.Ratio) < 2.5*float64(first.Ratio)-0.2 || float64(m.Ratio) > 2.5*float64(first.Ratio)+0.2 {
 		t.Errorf("the ratio went from %v to %v of %d tokens", first.Ratio, m.Ratio, m.RatioTokens)
 	}
 	was, _ := c.Model(e.ID, "m")
 	for _, tokens := range []int{9000, 20, 0} { // beyond belief, too few, not said
-		s.tokens = tokens
+		s.with(func() { s.tokens = tokens })
 		if m := try(); m.Ratio != was.Ratio || m.RatioTokens != was.RatioTokens {
 			t.Errorf("%d tokens changed the ratio to %v", tokens, m.Ratio)
 		}
@@ -520,9 +531,11 @@ func TestKeysStayWhereKeysAre(t *testing.T) {
 	if _, err := c.TryModel(t.Context(), e.ID, "m"); err != nil {
 		t.Fatal(err)
 	}
-	if s.key != "Bearer "+key {
-		t.Fatalf("the server was shown %q", s.key)
-	}
+	s.with(func() {
+		if s.key != "Bearer "+key {
+			t.Errorf("the server was shown %q", s.key)
+		}
+	})
 	what, err := c.Open(suiteFile(t, short))
 	if err != nil {
 		t.Fatal(err)
@@ -552,9 +565,7 @@ func TestKeysStayWhereKeysAre(t *testing.T) {
 		said += text
 	}
 	// An error of the server that quotes the key.
-	s.mu.Lock()
-	s.quotes = true
-	s.mu.Unlock()
+	s.with(func() { s.quotes = true })
 	if _, err := c.TryModel(context.Background(), e.ID, "m"); err == nil {
 		t.Error("a server that takes no key was tried")
 	} else {
