@@ -25,7 +25,7 @@ func TestNothingIsCutOrOverlaps(t *testing.T) {
 		fake func() *fake
 	}{
 		{"empty", newFake},
-		{"full", func() *fake { return newFake().full() }},
+		{"full", func() *fake { return newFake().full().local() }},
 		{"one worker", func() *fake { return newFake().full().running(1, 0.6) }},
 		{"64 workers", func() *fake { return newFake().full().running(64, 0.3) }},
 		{"failing", func() *fake {
@@ -43,6 +43,8 @@ func TestNothingIsCutOrOverlaps(t *testing.T) {
 			long := strings.Repeat("a-model-with-a-name-that-does-not-end-", 5)
 			f.endpoints[0].Name, f.endpoints[0].Model = long, long
 			f.state.Title, f.state.Model, f.state.Endpoint, f.state.Progress.Title = long, long, long, long
+			f.local()
+			f.servers[1].Version, f.servers[1].Models[0], f.recent[0] = long, long, "/"+long+"/"+long
 			f.suites[0].Title, f.suites[0].Description, f.suites[0].Path = long, long, long
 			f.sessions[0].Title, f.sessions[0].Model = long, long
 			f.serving(console.EngineCrashed).engine.choose("/" + strings.Repeat("a-folder/", 20) + long)

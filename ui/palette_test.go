@@ -280,6 +280,16 @@ func TestLongWorkThatEndsUnseenIsTold(t *testing.T) {
 	}
 }
 
+func TestACrashOfTheEngineIsToldWhereNobodyLooks(t *testing.T) {
+	f := newFake().full().serving(console.EngineReady)
+	g := newStage(t, f, 1280, 776)
+	g.tick()
+	g.shell.Foreground(false)
+	f.serving(console.EngineCrashed)
+	test.AssertNotificationSent(t, fyne.NewNotification("Velo: engine", "The engine ended by itself. "+f.engine.status.Failure.Message), g.tick)
+	test.AssertNotificationSent(t, nil, g.tick) // once
+}
+
 // TestRecentMenuGreysWhatIsMissing opens the menu's own list.
 func TestRecentMenuGreysWhatIsMissing(t *testing.T) {
 	f := newFake()

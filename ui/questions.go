@@ -80,7 +80,7 @@ func (s *Shell) showAbout() {
 		return func() {
 			v := about.New(about.Params{Version: version, DataDir: dir, Built: "Built with " + runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH})
 			size := s.Window.Canvas().Size()
-			room := look.Sized(fyne.Min(1080, size.Width-160), fyne.Min(720, size.Height-200), v.Object)
+			room := look.Sized(fyne.Min(1200, size.Width-80), fyne.Min(720, size.Height-200), v.Object)
 			s.show(dialog.NewCustom("About", "Close", room, s.Window))
 			s.Window.Canvas().Focus(v.Focus())
 		}

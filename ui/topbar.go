@@ -21,9 +21,10 @@ type topBar struct {
 	edit     *look.PushButton
 	light    *look.Surface // of the engine
 	engine   *look.PushButton
-	running  bool   // the engine's button stops it
-	state    string // of the engine
-	filling  bool   // the pickers are set by the program: no intent of the user
+	running  bool      // the engine's button stops it
+	state    string    // of the engine
+	launched time.Time // when it began to start
+	filling  bool      // the pickers are set by the program: no intent of the user
 	listed   string
 
 	receiver      *look.PushButton
@@ -58,8 +59,20 @@ func (b *topBar) build(s *Shell) {
 
 // showEngine tells how the engine is.
 func (b *topBar) showEngine(s console.EngineStatus) {
-	if s.State == console.EngineCrashed && b.state != s.State && b.shell.current != EnginePage {
-		b.shell.engineCrashed(s)
+	if b.state != s.State {
+		switch s.State {
+		case console.EngineStarting:
+			b.launched = time.Now()
+		case console.EngineReady:
+			if !b.launched.IsZero() {
+				b.shell.ended("Velo: engine", "The engine is ready.", time.Since(b.launched))
+			}
+		case console.EngineCrashed:
+			if b.shell.current != EnginePage {
+				b.shell.engineCrashed(s)
+			}
+			b.shell.ended("Velo: engine", "The engine ended by itself. "+s.Failure.Message, longWork) // however long it ran
+		}
 	}
 	b.state = s.State
 	if running := s.Running(); running != b.running {

@@ -101,7 +101,7 @@ func New(p Params) *View {
 		look.NewText(p.Built).Sized(look.Small).In(look.Muted).Fixed(320),
 		look.NewText("Data folder: "+p.DataDir).Sized(look.Small).In(look.Muted).Fixed(320))
 	all := Parts()
-	v.table = table.New(look.Small, table.Column{Title: "Made of", Stretch: true, Least: 176}, table.Column{Title: "Version", Stretch: true, Least: 96}, table.Column{Title: "Licence", Least: 96})
+	v.table = table.New(look.Small, table.Column{Title: "Made of", Least: 96}, table.Column{Title: "Version", Stretch: true, Least: 72}, table.Column{Title: "Licence", Stretch: true, Least: 88})
 	v.table.SetRows(len(all), func(r, c int) table.Cell {
 		return table.Cell{Text: [...]string{all[r].Name, all[r].Version, all[r].Licence}[c]}
 	})
@@ -124,7 +124,7 @@ func New(p Params) *View {
 		v.text.ScrollToTop()
 	}
 	right := look.Frame(look.Inset(0, 0, look.Step, look.Gap, v.title), nil, nil, look.Inset(0, 0, 0, look.Gap-look.Half, v.text))
-	v.Object = look.Frame(look.Inset(0, 0, look.Gap, 0, head), nil, nil, look.Columns(0, []float32{7, 10}, rows, right))
+	v.Object = look.Frame(look.Inset(0, 0, look.Gap, 0, head), nil, nil, look.Columns(0, []float32{8, 10}, rows, right))
 	v.table.Select(0)
 	v.table.OnShow = rows.Reveal // not before there is a size to scroll in
 	return v
