@@ -206,13 +206,16 @@ func (c *theConsole) AddModel(endpointID, model string) error {
 	if _, err := c.endpoint(endpointID); err != nil {
 		return err
 	}
-	return c.changeModel(endpointID, model, func(m *store.Model) { m.ByHand = true })
+	err := c.changeModel(endpointID, model, func(m *store.Model) { m.ByHand = true })
+	c.changed(console.ChangedEndpoints) // a model more can be picked
+	return err
 }
 
 // RemoveModel implements console.Preferences.
 func (c *theConsole) RemoveModel(endpointID, model string) error {
 	err := c.store.DeleteModel(endpointID, model)
 	c.changed(console.ChangedModels)
+	c.changed(console.ChangedEndpoints)
 	return err
 }
 

@@ -611,3 +611,36 @@ func TestKeysStayWhereKeysAre(t *testing.T) {
 		t.Errorf("%d files were looked at", files)
 	}
 }
+
+// TestContextFillOfAChat is counted by the tokenizer that is set for the model, once that is verified.
+func TestContextFillOfAChat(t *testing.T) {
+	folder := enginetest.Folder(t, enginetest.Plain)
+	counter, err := openTokenizer(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		factor int // by which the server counts otherwise
+		by     string
+	}{{1, "tokenizer"}, {3, "estimate"}} {
+		s := &countingServer{text: riverText, tokens: test.factor * counter.Count(riverText)}
+		c, e := counted(t, s)
+		if err := c.SaveModel(e.ID, "m", console.ModelSettings{Tokenizer: folder}); err != nil {
+			t.Fatal(err)
+		}
+		talk, err := c.Chats().NewChat(e.ID, "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := asked(t, c, talk.ID, console.ChatMessage{Text: "Go on.", Fill: 1024})
+		if u.Status != bench.OK || u.FillBy != test.by {
+			t.Errorf("by a factor of %d: the fill is counted by %q: %v", test.factor, u.FillBy, u.Remarks)
+		}
+		if test.by == "tokenizer" && u.Fill != 1024 {
+			t.Errorf("the fill has %d tokens", u.Fill)
+		}
+		if said := strings.Join(u.Remarks, " "); test.factor > 1 && !strings.Contains(said, "was not used, since it is not verified") {
+			t.Errorf("the turn says %q", said)
+		}
+	}
+}

@@ -43,6 +43,8 @@ func (f *endpointForm) list() {
 				f.listed.SetIn(sentence(keptErr.Error()), look.Red)
 			case err != nil:
 				f.listed.SetIn(sentence(err.Error())+" A model can be added by its name.", look.Red)
+			case n == 0 && len(f.all) > 0:
+				f.listed.SetIn("The server gives no list: those below are yours. Check says whether it answers.", look.Amber)
 			case n == 0:
 				f.listed.SetIn("The server lists no models: add one by its name.", look.Amber)
 			default:
