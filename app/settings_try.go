@@ -287,5 +287,8 @@ func sentence(s string) string {
 	if s == "" {
 		return ""
 	}
-	return strings.ToUpper(s[:1]) + strings.TrimRight(s[1:], ".") + "."
+	if !strings.ContainsAny(s[len(s)-1:], ".?!") {
+		s += "."
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }

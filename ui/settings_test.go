@@ -364,3 +364,38 @@ func TestModelsOfAnEndpoint(t *testing.T) {
 		t.Errorf("without a list the models are %q", got)
 	}
 }
+
+// TestSettingsAreNotCut looks at every section, with names that are longer than their place.
+func TestSettingsAreNotCut(t *testing.T) {
+	long := strings.Repeat("a-model-with-a-long-name/", 8)
+	for _, size := range []fyne.Size{{Width: 1280, Height: 800}, {Width: 1920, Height: 1080}} {
+		f := newFake().full().withSettings()
+		f.endpoints[0].Name, f.endpoints[0].URL = "The workstation under the desk of the third room on the left", "https://inference.example.org/a/long/path/to/the/deployment/of/last/week/v1"
+		p := f.Preferences().(*fakeSettings)
+		m := p.models["e1 my-finetune"]
+		m.Name, m.Settings.Tokenizer = long, "/home/kim/"+long
+		p.models["e1 "+long] = m
+		p.categories = append(p.categories, strings.Repeat("Category ", 11))
+		p.data.Dir, p.data.Moving, p.data.Keys = "/home/kim/"+long, "/mnt/"+long, "file /home/kim/.local/share/velo/keys.json, readable only by you: no keyring was found"
+		g := newStage(t, f, size.Width, size.Height)
+		g.shell.Show(SettingsPage)
+		look := func(what string) {
+			g.pump()
+			if m := g.window.Content().MinSize(); m.Width > size.Width || m.Height > size.Height {
+				t.Errorf("%s needs %v, there is %v", what, m, size)
+			}
+			checkTexts(t, what, g.window.Content())
+		}
+		g.pump()
+		for _, title := range []string{"Appearance", "Limits of time", "Session categories", "Data and backups"} {
+			g.section(title)
+			look(title)
+		}
+		g.shell.set.Edit("e1")
+		look("endpoint")
+		g.shell.set.OpenModel(f.endpoints[0], long)
+		look("model")
+		g.shell.set.Add()
+		look("new endpoint")
+	}
+}

@@ -17,7 +17,8 @@ type dataForm struct {
 	data                    console.Data
 	list                    []console.Backup
 	dir                     *look.Paragraph
-	size, keys              *look.Text
+	keys                    *look.Paragraph
+	size                    *look.Text
 	move, stay, quit        *look.PushButton
 	fixed                   *look.Paragraph
 	pending                 *look.Paragraph
@@ -32,7 +33,7 @@ func (f *dataForm) build(g *Page) {
 	f.page = g
 	f.section.shown = f.reload
 	f.dir = look.NewParagraph("").Mono().AtMost(2)
-	f.size, f.keys = look.NewText("").Fixed(wideWidth), look.NewText("").Fixed(wideWidth)
+	f.size, f.keys = look.NewText("").Fixed(wideWidth), look.NewParagraph("").AtMost(2)
 	f.move = look.Button("Move…", f.askMove)
 	f.stay = look.Button("Take back", f.takeBack)
 	f.quit = look.Button("Quit now", g.Quit)
@@ -52,7 +53,7 @@ func (f *dataForm) build(g *Page) {
 	f.scroll = content(
 		look.Trailing(look.Gap, heading("Data and backups"), look.Line(look.Step, look.Button("Show folder", g.ShowData), f.move)),
 		fact("Data folder", f.dir), f.fixed,
-		look.Flow(look.Gap, wideWidth, fact("Database", f.size), fact("Keys are kept in", f.keys)),
+		fact("Keys are kept in", f.keys), fact("Database", f.size),
 		f.plan, look.Rule(),
 		look.Trailing(look.Gap, heading("Backups"), look.Line(look.Step, f.delete, f.restore, f.backup)),
 		small("A backup is a checked copy of the database: sessions, chats, suites and settings. Keys are in none."),
