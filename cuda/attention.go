@@ -8,7 +8,7 @@ import "fmt"
 const PageTokens = 16
 
 // partition is how many positions are attended to by one block.
-const partition = 256
+const partition = 64
 
 // maxGroup is the most query heads that read one key head.
 const maxGroup = 8
@@ -16,14 +16,14 @@ const maxGroup = 8
 // attentionKernels attend, for keys and values in float32 and in bfloat16.
 type attentionKernels struct {
 	store   [2]*Kernel
-	attend  [2][4]*Kernel // heads of 64, 128, 256, of any width up to 256
+	attend  [2][7]*Kernel // heads of 64, 128, 256, with up to 4 and up to 8 query heads a key head; of any width up to 256
 	combine *Kernel
 }
 
 func (t *attentionKernels) find(find func(**Kernel, string)) {
 	for i, name := range []string{"f32", "bf16"} {
 		find(&t.store[i], "store_"+name)
-		for j, dim := range []string{"64", "128", "256", "any"} {
+		for j, dim := range []string{"64_g4", "64_g8", "128_g4", "128_g8", "256_g4", "256_g8", "any"} {
 			find(&t.attend[i][j], "attend_"+name+"_"+dim)
 		}
 	}
@@ -88,14 +88,14 @@ func AttendScratch(r *Rows, heads, dim int) int64 {
 // k).
 func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, window int, scale float32, scratch Memory) error {
 	group := q.Heads / cache.Heads
-	size := 3
+	size := 6
 	switch cache.Dim {
 	case 64:
 		size = 0
 	case 128:
-		size = 1
-	case 256:
 		size = 2
+	case 256:
+		size = 4
 	}
 	switch {
 	case cache.Dim > 256:
@@ -104,6 +104,9 @@ func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, w
 		return fmt.Errorf("cannot attend with %d query heads for %d key heads: up to %d each are possible", q.Heads, cache.Heads, maxGroup)
 	case scratch.bytes < AttendScratch(r, q.Heads, cache.Dim):
 		return fmt.Errorf("cannot attend with %d bytes of scratch memory: %d are needed", scratch.bytes, AttendScratch(r, q.Heads, cache.Dim))
+	}
+	if size < 6 && group > 4 {
+		size++
 	}
 	d := k.device
 	a := d.args.Reset().Pointer(cache.Pages.at).view(key).view(value).Pointer(r.Positions.at).Pointer(r.Segments.at).

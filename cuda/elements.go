@@ -34,15 +34,14 @@ func (v View) first() uint64 { return v.Memory.at + uint64(4*v.Offset) }
 
 func (a *Args) view(v View) *Args { return a.Pointer(v.first()).Int(v.Pitch).Int(v.Stride) }
 
+// eights is the threads of a block that takes a row of n values, eight a thread.
+func eights(n int) int { return min(1024, (n+255)/256*32) }
+
 // Norm sets each head of to to x / √(mean(x²)+eps) ⊙ w, w float32 [Dim], for n
 // rows. to may be x.
 func (k *Kernels) Norm(to, x View, w Memory, eps float32, n int) error {
 	a := k.device.args.Reset().view(to).view(x).Pointer(w.at).Int(x.Dim).Float(eps)
-	threads := 32
-	for threads < 1024 && threads*4 < x.Dim {
-		threads *= 2
-	}
-	return k.norm.Launch(Grid{X: x.Heads, Y: n, Block: threads}, a)
+	return k.norm.Launch(Grid{X: x.Heads, Y: n, Block: eights(x.Dim)}, a)
 }
 
 // Turns is cosine and sine of the angles of a batch, float32 [rows, Pairs].

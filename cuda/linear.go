@@ -330,8 +330,7 @@ func tiles(n int) int {
 	}
 }
 
-// operandMost is the most columns of an operand: what 1,024 threads hold in
-// registers.
+// operandMost is the most columns of an operand: what 1,024 threads hold in registers.
 const operandMost = 24 << 10
 
 // Split sets o to n rows of float32 activations, pitch values apart.
@@ -353,7 +352,7 @@ func (k *Kernels) splitFrom(source int, o *Operand, x, other View, eps float32, 
 	o.n = n
 	a := k.device.args.Reset().Pointer(x.first()).Int(x.Pitch).Pointer(other.first()).Int(other.Pitch).Float(eps).
 		Pointer(o.values.at).Pointer(o.scales.at).Int(o.cols).Int(o.units).Int(tiles(n))
-	return k.split[o.format][source].Launch(Grid{X: n, Block: 1024}, a)
+	return k.split[o.format][source].Launch(Grid{X: n, Block: eights(o.units * formats[o.format].cols)}, a)
 }
 
 // Product is y = x·mᵀ + bias for the rows of x.

@@ -46,12 +46,6 @@ func graph(t testing.TB, d *Device, n int, f func(i int) error) *Graph {
 	return g
 }
 
-// fillRandom fills memory with random words, (v & keep) | set.
-func (k *Kernels) fillRandom(m Memory, seed int, keep, set uint32) error {
-	a := k.device.args.Reset().Pointer(m.at).Pointer(uint64(m.bytes / 4)).Int(seed).Int(int(int32(keep))).Int(int(int32(set)))
-	return k.fill.Launch(Grid{X: k.device.facts.SMs * 8, Block: 256}, a)
-}
-
 // readBandwidth is the most bytes a second that a kernel read of m, of several shapes.
 func readBandwidth(t testing.TB, k *Kernels, m, sink Memory) float64 {
 	best := 0.0

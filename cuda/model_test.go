@@ -61,7 +61,7 @@ func openModel(t testing.TB, name string) *weights.Model {
 // bind makes the model on a backend.
 func bind(t testing.TB, w *weights.Model, source model.Source, b ops.Backend) *model.Model {
 	t.Helper()
-	m, err := model.New(&w.Config, source, b, model.Options{Tokens: 900, Sequences: 8, Outputs: 64})
+	m, err := model.New(&w.Config, source, b, model.Options{Tokens: 900, Sequences: 8, Outputs: 128})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,10 @@ func (s typed) Tensor(name string) (*weights.Tensor, bool) {
 				b = halfBits(f)
 			}
 			binary.LittleEndian.PutUint16(n.Data[at:], b)
-		case weights.Q8_0, weights.Q4_0:
+		case weights.Q8_0:
+			half(at)
+			n.Data[at+1] -= 8 // a quarter of it
+		case weights.Q4_0:
 			half(at)
 		case weights.Q4_1, weights.Q4_K, weights.Q5_K:
 			half(at)

@@ -69,7 +69,8 @@ func storedAs(t ops.WeightType) stored {
 // slabBytes is about how much of a matrix is converted and copied at a time.
 const slabBytes = 64 << 20
 
-// Matrix takes over parts stacked along their first dimension.
+// Matrix takes over parts stacked along their first dimension. Parts without data get
+// random numbers, made on the device, for measuring.
 func (b *Backend) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
 	s := &stack{in: parts[0].Cols()}
 	for i := 0; i < len(parts); {
@@ -108,6 +109,14 @@ func (b *Backend) place(s *stack, as stored, rows int, parts []*ops.Weight) erro
 	}
 	first := 0
 	for _, t := range parts {
+		if t.Data == nil {
+			for _, m := range matrices {
+				if err := b.k.random(m); err != nil {
+					return err
+				}
+			}
+			break
+		}
 		slab := min(max(slabBytes/(2*s.in)/16*16, 16), t.Rows())
 		for from := 0; from < t.Rows(); from += slab {
 			for i, p := range converted(t, as, from, min(slab, t.Rows()-from)) {
@@ -191,13 +200,16 @@ func halves(row []float32, parts []Part, r int) {
 	}
 }
 
-// Vector takes over the values of parts one after another, plus add.
+// Vector takes over the values of parts one after another, plus add. Parts without data
+// are 0.
 func (b *Backend) Vector(add float32, parts ...*ops.Weight) (ops.Vector, error) {
 	var values []float32
 	for _, t := range parts {
 		row := make([]float32, t.Cols())
 		for i := range t.Rows() {
-			t.Row(row, i)
+			if t.Data != nil {
+				t.Row(row, i)
+			}
 			for _, x := range row {
 				values = append(values, x+add)
 			}

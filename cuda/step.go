@@ -16,6 +16,8 @@ type dispatch struct {
 	splitRows  int32
 	splitWrite int // writes to its buffer by then
 	operand    *Operand
+	within     *call // the norm or gate that happens while the rows at hand are split, nil if none
+	splitFrom  *call // that of the operand at hand
 }
 
 // captured is a step of some shape: how often it came, and its graph from the second time
@@ -54,14 +56,7 @@ func (b *Backend) run() error {
 	b.state = dispatch{
 		rows:     Rows{Positions: n.at(positions, 0), Segments: n.at(tables, 0), Table: n.at(0, 0), TablePitch: 1, Longest: partitions*partition - 1},
 		segments: Segments{N: len(b.batch.Segments), First: n.at(firsts, 0), Rows: n.at(counts, 0), Slot: n.at(slots, 0)}}
-	all := func() error {
-		for i := range b.calls {
-			if err := b.dispatch(&b.calls[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	all := func() error { return b.dispatchAll(b.calls) }
 	if b.options.Eager || len(b.batch.Tokens) > MaxRows {
 		return all()
 	}
@@ -161,6 +156,25 @@ func (b *Backend) ready(partitions int) error {
 	return nil
 }
 
+// dispatchAll launches calls one after the other.
+func (b *Backend) dispatchAll(calls []call) error {
+	for i := range calls {
+		c := &calls[i]
+		b.state.within = nil
+		if c.kind == linearCall {
+			b.state.within = source(calls, i)
+		}
+		if into(calls, i) {
+			c.dst.buffer.writes++
+			continue
+		}
+		if err := b.dispatch(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // dispatch launches a call.
 func (b *Backend) dispatch(c *call) error {
 	k, n := b.k, int(c.rows)
@@ -213,12 +227,21 @@ func (b *Backend) product(c *call) error {
 	s := &b.state
 	for _, p := range c.m.pieces {
 		o := b.operands[operandKey{p.m.format, p.m.in}]
-		if s.operand != o || s.split != c.x || s.splitRows != c.rows || s.splitWrite != c.x.buffer.writes {
+		if s.operand != o || s.split != c.x || s.splitRows != c.rows || s.splitWrite != c.x.buffer.writes || s.splitFrom != s.within {
 			o.values, o.scales = b.values, b.scales
-			if err := b.k.splitFrom(0, o, c.x.view(), View{}, 0, int(c.rows)); err != nil {
+			var err error
+			switch w := s.within; {
+			case w == nil:
+				err = b.k.splitFrom(0, o, c.x.view(), View{}, 0, int(c.rows))
+			case w.kind == normCall:
+				err = b.k.SplitNorm(o, w.x.view(), w.w.values, w.float(), int(c.rows))
+			default:
+				err = b.k.SplitSiLU(o, w.k.view(), w.x.view(), int(c.rows))
+			}
+			if err != nil {
 				return err
 			}
-			s.operand, s.split, s.splitRows, s.splitWrite = o, c.x, c.rows, c.x.buffer.writes
+			s.operand, s.split, s.splitRows, s.splitWrite, s.splitFrom = o, c.x, c.rows, c.x.buffer.writes, s.within
 		}
 		y := c.dst.view()
 		y.Offset += p.row

@@ -6,18 +6,38 @@
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
 #include "formats.cuh"
 
-// to = x / √(mean(x²)+eps) ⊙ w for head blockIdx.x of row blockIdx.y; to may be x.
+// to = x / √(mean(x²)+eps) ⊙ w for head blockIdx.x of row blockIdx.y; to may be x. A
+// thread has eight neighbours, as in pack.cu, so that the sum is the same bits.
 extern "C" __global__ void __launch_bounds__(1024)
     rms_norm(float *to, int to_pitch, int to_stride, const float *x, int x_pitch, int x_stride, const float *w, int dim, float eps) {
 	begin();
 	x += (size_t)blockIdx.y * x_pitch + (size_t)blockIdx.x * x_stride;
 	to += (size_t)blockIdx.y * to_pitch + (size_t)blockIdx.x * to_stride;
 	float sum = 0;
-	for (int i = threadIdx.x; i < dim; i += blockDim.x)
-		sum += x[i] * x[i];
+	__align__(16) float v[8], scale[8];
+	for (int i = threadIdx.x * 8; i < dim; i += blockDim.x * 8) {
+		eight(v, x, i, dim);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			sum += v[j] * v[j];
+	}
 	float factor = 1 / sqrtf(block_sum(sum) / dim + eps);
-	for (int i = threadIdx.x; i < dim; i += blockDim.x)
-		to[i] = x[i] * factor * w[i];
+	for (int i = threadIdx.x * 8; i < dim; i += blockDim.x * 8) {
+		if (dim > blockDim.x * 8)
+			eight(v, x, i, dim);
+		eight(scale, w, i, dim);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			v[j] = v[j] * factor * scale[j];
+		if (i + 8 <= dim && ((size_t)to & 15) == 0) {
+			*(float4 *)(to + i) = *(float4 *)v;
+			*(float4 *)(to + i + 4) = *(float4 *)(v + 4);
+		} else
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				if (i + j < dim)
+					to[i + j] = v[j];
+	}
 }
 
 // Cosine and sine of the angles of row blockIdx.x. The angle is rounded to float32

@@ -110,3 +110,15 @@ DEVICE float block_sum(float v) {
 }
 
 DEVICE float sigmoid_of(float x) { return 1 / (1 + expf(-x)); }
+
+// Eight neighbours of a row of n values from column i on, 0 beyond its end.
+DEVICE void eight(float (&v)[8], const float *x, int i, int n) {
+	if (i + 8 <= n && ((size_t)x & 15) == 0) {
+		*(float4 *)v = *(const float4 *)(x + i);
+		*(float4 *)(v + 4) = *(const float4 *)(x + i + 4);
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		v[j] = i + j < n ? x[i + j] : 0;
+}

@@ -85,8 +85,9 @@ extern "C" __global__ void pack_nvfp4(const u8 *w, const u8 *scale, u8 *to, int 
 // 16 bits in fragments (formats.cuh), 0 from cols on. As halves the row is first
 // divided by a power of two that brings its largest number to 2¹³ and more; scale
 // tells which. The row is x, or x / √(mean(x²)+eps) ⊙ w, or silu(gate) ⊙ x. A block
-// of 1,024 threads holds it in registers, so that all of it is asked for at once.
-const int MOST = 24; // values a thread
+// holds it in registers, so that all of it is asked for at once: a thread eight
+// neighbours, up to three times.
+const int MOST = 3;
 
 enum Source { PLAIN, NORM, SILU };
 
@@ -100,57 +101,74 @@ DEVICE void split(const float *x, int pitch, const float *other, int other_pitch
 	x += (size_t)blockIdx.x * pitch;
 	if (SOURCE == SILU)
 		other += (size_t)blockIdx.x * other_pitch;
-	float v[MOST], o[MOST];
+	__align__(16) float v[MOST][8], o[8];
+	float sum = 0;
 #pragma unroll
-	for (int j = 0; j < MOST; j++) {
-		int i = threadIdx.x + j * 1024;
-		v[j] = i < cols ? x[i] : 0;
-		o[j] = SOURCE != PLAIN && i < cols ? other[i] : 0;
+	for (int m = 0; m < MOST; m++) {
+		const int i = (threadIdx.x + m * blockDim.x) * 8;
+		eight(v[m], x, i, cols);
+		if (SOURCE == NORM)
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				sum += v[m][j] * v[m][j];
+		if (SOURCE == SILU) {
+			eight(o, other, i, cols);
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				v[m][j] = o[j] * sigmoid_of(o[j]) * v[m][j];
+		}
 	}
 	if (SOURCE == NORM) {
-		float sum = 0;
-#pragma unroll
-		for (int j = 0; j < MOST; j++)
-			sum += v[j] * v[j];
 		float factor = 1 / sqrtf(block_sum(sum) / cols + eps);
 #pragma unroll
-		for (int j = 0; j < MOST; j++)
-			v[j] = v[j] * factor * o[j];
-	}
-	if (SOURCE == SILU)
+		for (int m = 0; m < MOST; m++) {
+			eight(o, other, (threadIdx.x + m * blockDim.x) * 8, cols);
 #pragma unroll
-		for (int j = 0; j < MOST; j++)
-			v[j] = o[j] * sigmoid_of(o[j]) * v[j];
+			for (int j = 0; j < 8; j++)
+				v[m][j] = v[m][j] * factor * o[j];
+		}
+	}
 	if (HALF) {
 		__shared__ u32 largest[32];
 		u32 top = 0;
 #pragma unroll
-		for (int j = 0; j < MOST; j++)
-			top = max(top, __float_as_uint(v[j]) & 0x7fffffffu);
+		for (int m = 0; m < MOST; m++)
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				top = max(top, __float_as_uint(v[m][j]) & 0x7fffffffu);
 		top = __reduce_max_sync(~0u, top);
 		if (threadIdx.x % 32 == 0)
 			largest[threadIdx.x / 32] = top;
 		__syncthreads();
-		top = __reduce_max_sync(~0u, largest[threadIdx.x % 32]);
+		top = __reduce_max_sync(~0u, threadIdx.x % 32 < blockDim.x / 32 ? largest[threadIdx.x % 32] : 0);
 		// 2^e ≤ largest < 2^(e+1): divide by 2^(e−13). Of numbers under 2⁻¹⁰⁰ there
 		// is nothing to be saved.
 		int e = max((int)(top >> 23) - 127, -100) - 13;
 		float factor = __uint_as_float((u32)(127 - e) << 23);
 #pragma unroll
-		for (int j = 0; j < MOST; j++)
-			v[j] *= factor;
+		for (int m = 0; m < MOST; m++)
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				v[m][j] *= factor;
 		if (threadIdx.x == 0)
 			scale[blockIdx.x] = __uint_as_float((u32)(127 + e) << 23);
 	}
 #pragma unroll
-	for (int j = 0; j < MOST; j++) {
-		int i = threadIdx.x + j * 1024;
-		if (i < units * F::K) {
-			u16 h = HALF ? half_bits(v[j]) : bfloat_bits(v[j]);
-			to[fragment<F>(tiles, units, row, false, i)] = h;
-			float rest = v[j] - (HALF ? half_value(h) : bfloat_value(h));
-			to[fragment<F>(tiles, units, row, true, i)] = HALF ? half_bits(rest) : bfloat_bits(rest);
+	for (int m = 0; m < MOST; m++) {
+		const int i = (threadIdx.x + m * blockDim.x) * 8;
+		if (i >= units * F::K)
+			break;
+		__align__(16) u32 high[4], low[4];
+#pragma unroll
+		for (int j = 0; j < 8; j++) {
+			u16 h = HALF ? half_bits(v[m][j]) : bfloat_bits(v[m][j]);
+			float rest = v[m][j] - (HALF ? half_value(h) : bfloat_value(h));
+			u16 l = HALF ? half_bits(rest) : bfloat_bits(rest);
+			high[j / 2] = j % 2 ? high[j / 2] | (u32)h << 16 : h;
+			low[j / 2] = j % 2 ? low[j / 2] | (u32)l << 16 : l;
 		}
+		*(uint4 *)(to + fragment<F>(tiles, units, row, false, i)) = *(uint4 *)high;
+		*(uint4 *)(to + fragment<F>(tiles, units, row, true, i)) = *(uint4 *)low;
 	}
 }
 

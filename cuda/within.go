@@ -1,0 +1,78 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+// A norm or a gate before linear layers happens within the split of their rows, if
+// nothing else looks at its result. The bits are the same either way.
+
+// source is the norm or gate that call i, a linear layer, can have within its split: nil if
+// there is none.
+func source(calls []call, i int) *call {
+	for j := i - 1; j >= 0; j-- {
+		c := &calls[j]
+		if c.kind == linearCall && sameRows(&c.x, &calls[i].x) {
+			continue
+		}
+		if into(calls, j) && sameRows(&c.dst, &calls[i].x) {
+			return c
+		}
+		return nil
+	}
+	return nil
+}
+
+// into tells whether call i is a norm or gate that happens within the splits of the
+// linear layers right behind it.
+func into(calls []call, i int) bool {
+	c := &calls[i]
+	switch {
+	case c.kind == normCall && c.dst.heads == 1:
+	case c.kind == siluCall && c.dst.solid() && c.x.solid() && c.k.solid():
+	default:
+		return false
+	}
+	j := i + 1
+	for ; j < len(calls) && calls[j].kind == linearCall && sameRows(&calls[j].x, &c.dst); j++ {
+		l := &calls[j]
+		// What it is made of must last until the last of them.
+		if b := l.dst.buffer; b == c.dst.buffer || (b == c.x.buffer || b == c.k.buffer) && j+1 < len(calls) &&
+			calls[j+1].kind == linearCall && sameRows(&calls[j+1].x, &c.dst) {
+			return false
+		}
+		if l.rows != c.rows {
+			return false
+		}
+	}
+	if j == i+1 {
+		return false
+	}
+	for ; j < len(calls); j++ { // nobody reads it before it is written anew
+		l := &calls[j]
+		if l.reads(c.dst.buffer) {
+			return false
+		}
+		if l.dst.buffer == c.dst.buffer {
+			return sameRows(&l.dst, &c.dst)
+		}
+	}
+	return false
+}
+
+// sameRows tells whether two tensors are the same columns, in whatever heads.
+func sameRows(a, b *tensor) bool {
+	return a.buffer == b.buffer && a.offset == b.offset && a.heads*a.dim == b.heads*b.dim && a.solid() && b.solid()
+}
+
+// reads tells whether a call looks at what is in a buffer.
+func (c *call) reads(b *buffer) bool {
+	if c.x.buffer == b || c.k.buffer == b || c.v.buffer == b || c.a.buffer == b || c.b.buffer == b {
+		return true
+	}
+	switch c.kind {
+	case linearCall:
+		return c.flags != 0 && c.dst.buffer == b
+	case ropeCall, convolveCall:
+		return c.dst.buffer == b
+	}
+	return false
+}
