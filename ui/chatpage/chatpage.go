@@ -65,6 +65,7 @@ type Page struct {
 	follow  bool   // the end stays in view
 	sending bool
 	active  bool // a turn goes on
+	toText  bool // the focus goes to the text as soon as the turn is in it
 	ending  bool // the program says that it has ended, the chat was not read since
 
 	layouter layouter
@@ -162,8 +163,14 @@ func New(p Params) *Page {
 	}
 	g.scroll = look.NewScroll(container.New(&margins{side: look.Gap, edge: look.Step, most: mostWide, resized: g.resized}, g.words))
 	g.scroll.OnScroll = func(top, height float32) {
+		resized := height != g.words.view
 		g.words.setView(top, height)
-		g.noticeEnd()
+		switch {
+		case !resized:
+			g.noticeEnd()
+		case g.follow:
+			g.toEnd()
+		}
 	}
 	g.fresh = look.Inset(look.Margin, look.Gap, look.Gap, look.Gap, look.Empty("Ask something",
 		"The answer streams in here, with its reasoning apart. Beside it you see what was measured: rate, time to first token, gaps."))
@@ -458,8 +465,16 @@ func (g *Page) lay(views []*turnView) {
 	}
 	follow := g.follow
 	g.words.set(views)
-	g.settleScroll(follow)
 	g.update()
+	g.settleScroll(follow)
+	if running != "" && g.toText {
+		// A caret that blinks paints the window all the time. While the answer comes the focus is on the
+		// text; what is typed goes on to the field.
+		g.toText = false
+		if g.composer.entry.Text == "" {
+			g.focus(g.words)
+		}
+	}
 	g.Redraw()
 }
 
@@ -542,9 +557,7 @@ func (g *Page) post(m console.ChatMessage, done func()) {
 			if done != nil {
 				done()
 			}
-			// A caret that blinks paints the window sixty times a second. While the answer comes the focus
-			// is on the text; what is typed goes on to the field.
-			g.focus(g.words)
+			g.toText = true
 			g.read(id)
 			g.Redraw()
 			g.update()

@@ -343,6 +343,9 @@ func TestCallsAreAnswered(t *testing.T) {
 	if len(c.answers) != 2 || g.page.CanSend() {
 		t.Fatalf("%d results are asked for, can send: %v", len(c.answers), g.page.CanSend())
 	}
+	if end := g.page.words.height + look.Gap - g.page.scroll.Size().Height; g.page.scroll.Offset() < end-1 {
+		t.Errorf("the field for results hides the call: %g of %g", g.page.scroll.Offset(), end)
+	}
 	c.answers[0].SetText("rain")
 	g.page.Send()
 	g.pump()

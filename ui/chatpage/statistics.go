@@ -1,6 +1,8 @@
 package chatpage
 
 import (
+	"strings"
+
 	"velo/ui/console"
 	"velo/ui/livepanel"
 	"velo/ui/look"
@@ -43,7 +45,7 @@ func (g *Page) statistics() {
 		for i := len(turns) - 1; i >= 0 && of == nil; i-- {
 			if t := turns[i]; t.Status != "" && (g.scope == "" && t.Measured != nil || t.ID == g.scope) {
 				of, turn = turns[i:i+1], t.ID
-				ended.Title = look.Fit(t.Prompt, 400, look.Small, style{}.fyne())
+				ended.Title = look.Fit(strings.TrimSpace(t.Prompt), 400, look.Small, style{}.fyne())
 				if ended.Title == "" {
 					ended.Title = g.chat.Title
 				}

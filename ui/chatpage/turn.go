@@ -328,7 +328,7 @@ func (l *layouter) foot(t *console.ChatTurn, bad, shown bool) func() fyne.Canvas
 		if !bad {
 			c.Add(quiet(choice{"Send again", func() { l.do.Again(t) }}))
 		}
-		if t.Measured != nil {
+		if t.Measured != nil && t.Measured.N > 0 {
 			b := quiet(choice{"Statistics", func() { l.do.Stats(id) }})
 			b.SetEnabled(!shown)
 			c.Add(b)

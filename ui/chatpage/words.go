@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"velo/bench"
 	"velo/bench/measure"
@@ -28,7 +30,7 @@ func number(id string, v measure.Num, mark string) string {
 // summary is the line below a finished turn.
 func summary(t *console.ChatTurn) string {
 	r := t.Measured
-	if r == nil {
+	if r == nil || r.N == 0 {
 		return ""
 	}
 	mark := t.Source.Mark()
@@ -72,7 +74,11 @@ func condition(t *console.ChatTurn) (text string, bad bool) {
 		text = "The turn failed (" + string(t.Status) + ")."
 	}
 	if t.Error != "" {
-		text = t.Error
+		c, n := utf8.DecodeRuneInString(t.Error)
+		text = string(unicode.ToUpper(c)) + t.Error[n:]
+		if !strings.HasSuffix(text, ".") {
+			text += "."
+		}
 	}
 	return text + kept, true
 }

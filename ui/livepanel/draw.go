@@ -164,14 +164,18 @@ func (t *timeline) draw(img *image.RGBA, scale float64, p look.Palette, d rates)
 var order = []string{"reasoning", "prose", "code", "mathematics", "structured", "creative"}
 
 func (t *timeline) legend(c *canvasOf, seen map[string]bool) {
-	x := c.px(36)
+	x := 0
 	for _, name := range order {
 		if !seen[name] {
 			continue
 		}
 		y := c.h - c.small.Height
 		t.r.Rect(x, y+c.small.Height/2-c.px(4), c.px(8), c.px(8), regimeColor(name))
-		x = t.r.Text(c.small, name, x+c.px(12), y, c.p.Muted) + c.px(14)
+		said := name
+		if name == "mathematics" {
+			said = "maths" // all of them beside each other, at the least width
+		}
+		x = t.r.Text(c.small, said, x+c.px(12), y, c.p.Muted) + c.px(12)
 	}
 }
 

@@ -297,7 +297,7 @@ func (g *Panel) prepareLive(s *console.ChatLive, ended *Ended, has bool, p look.
 		return img != nil
 	})
 	g.drawRates(&turn, values, s.Snapshot.Median, p)
-	g.drawGaps(&turn, nil, measure.Missing, measure.Missing, "Drawn when the turn has ended.", p)
+	g.drawGaps(&turn, nil, measure.Missing, measure.Missing, "When it has ended.", p)
 	g.drawRequests(&turn, ended, has, p)
 	return func() {
 		g.title.Set("This turn, while it streams")
