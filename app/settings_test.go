@@ -636,8 +636,9 @@ func TestContextFillOfAChat(t *testing.T) {
 		if u.Status != bench.OK || u.FillBy != test.by {
 			t.Errorf("by a factor of %d: the fill is counted by %q: %v", test.factor, u.FillBy, u.Remarks)
 		}
-		if test.by == "tokenizer" && u.Fill != 1024 {
-			t.Errorf("the fill has %d tokens", u.Fill)
+		// Of a vocabulary of bytes a word is many tokens: not every number can be met.
+		if test.by == "tokenizer" && (u.Fill < 1008 || u.Fill > 1040 || u.Fill != 1024 && !strings.Contains(strings.Join(u.Remarks, " "), "the nearest to 1,024")) {
+			t.Errorf("the fill has %d tokens: %v", u.Fill, u.Remarks)
 		}
 		if said := strings.Join(u.Remarks, " "); test.factor > 1 && !strings.Contains(said, "was not used, since it is not verified") {
 			t.Errorf("the turn says %q", said)
