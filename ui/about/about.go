@@ -101,7 +101,7 @@ func New(p Params) *View {
 		look.NewText(p.Built).Sized(look.Small).In(look.Muted).Fixed(320),
 		look.NewText("Data folder: "+p.DataDir).Sized(look.Small).In(look.Muted).Fixed(320))
 	all := Parts()
-	v.table = table.New(look.Small, table.Column{Title: "Made of", Least: 96}, table.Column{Title: "Version", Stretch: true, Least: 72}, table.Column{Title: "Licence", Stretch: true, Least: 88})
+	v.table = table.New(look.Small, table.Column{Title: "Made of", Stretch: true, Least: 240}, table.Column{Title: "Version", Stretch: true, Least: 72}, table.Column{Title: "Licence", Stretch: true, Least: 88})
 	v.table.SetRows(len(all), func(r, c int) table.Cell {
 		return table.Cell{Text: [...]string{all[r].Name, all[r].Version, all[r].Licence}[c]}
 	})
