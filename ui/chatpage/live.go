@@ -49,7 +49,6 @@ func (g *Page) Prepare(s console.ChatLive, p look.Palette) (show func()) {
 		thinks = s.Answer == "" // it is open while the model thinks, and closes at the first word of the answer
 	}
 	var parts []part
-	small := style{size: look.Small, ink: inkMuted}
 	parts = append(parts, part{lines: paragraph(waiting(s.Phase, s.Elapsed), style{size: look.Small, mono: true, ink: inkMuted}, width, 0)}, space(look.Half))
 	if s.Reasoning != "" {
 		parts = append(parts, part{lines: []line{{h: buttonHeight, join: "\n", spans: []span{{text: reasoned(s.ReasoningTokens, true, s.Source.Mark()), style: small, x: -1}}}}},

@@ -32,6 +32,7 @@ var (
 	body   = style{size: look.Body}
 	strong = style{size: look.Body, bold: true}
 	codes  = style{size: look.Small, mono: true}
+	small  = style{size: look.Small, ink: inkMuted}
 )
 
 var parser = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList)).Parser()
@@ -216,7 +217,7 @@ func (b *builder) code(source, language string, x float32, bars uint8, gap float
 		head = "code"
 	}
 	b.add([]line{{h: 28, x: x, back: x, ground: onCode, join: "\n",
-		spans: []span{{text: clean(head), style: style{size: look.Small, ink: inkMuted}, x: inCode}}}}, gap, bars)
+		spans: []span{{text: fit(clean(head), small, b.width-x-120), style: small, x: inCode}}}}, gap, bars)
 	top := b.doc.lines[len(b.doc.lines)-1]
 	b.doc.codes = append(b.doc.codes, code{y: top.y, h: top.h, language: language, text: source})
 	lines := wrapCode(highlight(source, language), b.width-inCode, x+inCode)
@@ -263,6 +264,14 @@ func wrapCode(spans []span, width, x float32) []line {
 		end("\n")
 	}
 	return out
+}
+
+// fit cuts a text that has one line only.
+func fit(text string, s style, width float32) string {
+	if n := cutAt(text, s, width); n < len(text) {
+		return text[:cutAt(text, s, width-s.size)] + "…"
+	}
+	return text
 }
 
 // cutAt is how many bytes of a text fit a width.

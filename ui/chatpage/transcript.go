@@ -185,7 +185,7 @@ func (r *transcriptRenderer) draw() {
 	r.objects = append(r.objects, widgets...)
 	if t.focused {
 		r.ring.FillColor, r.ring.StrokeColor, r.ring.StrokeWidth = nil, p.Accent, 2
-		r.ring.Move(fyne.NewPos(0, t.top))
+		r.ring.Move(fyne.NewPos(-look.Step-2, t.top)) // in the margin
 		r.ring.Resize(fyne.NewSize(2, t.view))
 		r.objects = append(r.objects, r.ring)
 	}

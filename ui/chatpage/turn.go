@@ -105,7 +105,6 @@ func (l *layouter) turn(t *console.ChatTurn, o options) *turnView {
 	add := func(p ...part) { v.parts = append(v.parts, p...) }
 	l.question(t, o, add)
 	add(space(look.Gap))
-	small := style{size: look.Small, ink: inkMuted}
 	name := style{size: look.Body, bold: true}
 	add(part{lines: paragraph(o.model, name, o.width, 0)}, space(look.Half))
 	if t.Status == "" {
@@ -158,7 +157,6 @@ func (l *layouter) turn(t *console.ChatTurn, o options) *turnView {
 
 // question lays out what was asked.
 func (l *layouter) question(t *console.ChatTurn, o options, add func(...part)) {
-	small := style{size: look.Small, ink: inkMuted}
 	who := "You"
 	if t.Tool != "" {
 		who = "Result of " + t.Tool
@@ -247,8 +245,9 @@ func callLines(c console.ChatCall, width float32) []line {
 	if json.Indent(&b, []byte(arguments), "", "  ") == nil {
 		arguments = b.String()
 	}
+	calls, name := small, style{size: look.Small, mono: true, bold: true}
 	lines := []line{{h: 28, ground: onCode, join: "\n", spans: []span{
-		{text: "Calls ", style: style{size: look.Small, ink: inkMuted}, x: inCode}, {text: clean(c.Name), style: style{size: look.Small, mono: true, bold: true}, x: -1}}}}
+		{text: "Calls ", style: calls, x: inCode}, {text: fit(clean(c.Name), name, width-2*inCode-48), style: name, x: -1}}}}
 	more := wrapCode(highlight(arguments, "json"), width-inCode, inCode)
 	for i := range more {
 		more[i].ground = onCode
@@ -356,13 +355,13 @@ func thumbnail(i console.ChatImage, side int) *image.RGBA {
 
 // pictures shows the pictures of a prompt beside each other; one that cannot be read is named.
 func pictures(images []console.ChatImage, side float32) func() fyne.CanvasObject {
-	small := make([]*image.RGBA, len(images))
+	thumbs := make([]*image.RGBA, len(images))
 	for i := range images {
-		small[i] = thumbnail(images[i], int(2*side)) // enough for a screen of two pixels a unit
+		thumbs[i] = thumbnail(images[i], int(2*side)) // enough for a screen of two pixels a unit
 	}
 	return func() fyne.CanvasObject {
 		var objects []fyne.CanvasObject
-		for i, img := range small {
+		for i, img := range thumbs {
 			if img == nil {
 				objects = append(objects, look.NewText(images[i].Name).Sized(look.Small).In(look.Muted).Fixed(side))
 				continue
