@@ -15,7 +15,11 @@ func (s *Shell) newTelemetryPage() *telemetrypage.Page {
 		Copy:       func(text string) { fyne.CurrentApp().Clipboard().SetContent(text) },
 		OpenReport: s.openReport, GoEngine: func() { s.Show(EnginePage) },
 		Store: func() int64 { return s.Console.Status().StoreBytes },
-		Say:   s.say, Redraw: func() { s.ticker.wake() },
+		Say:   s.say, Redraw: func() {
+			if s.ticker != nil { // pages are made before it
+				s.ticker.wake()
+			}
+		},
 	})
 }
 
