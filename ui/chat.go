@@ -8,6 +8,7 @@ import (
 	"fyne.io/fyne/v2/storage"
 
 	"velo/ui/chatpage"
+	"velo/ui/clipboard"
 	"velo/ui/console"
 	"velo/ui/look"
 )
@@ -17,6 +18,7 @@ func (s *Shell) newChatPage() *chatpage.Page {
 		Chats: s.Console.Chats(), Thread: s.Thread,
 		Chosen:      func() (console.Endpoint, string) { return s.chosen.endpoint, s.chosen.model },
 		ChooseImage: s.choosePicture,
+		Clipboard:   clipboard.Picture,
 		Copy:        func(text string) { fyne.CurrentApp().Clipboard().SetContent(text) },
 		Save:        s.saveFile, Say: s.say, Ask: s.ask, Prompt: s.prompt,
 		Focus: func(o fyne.Focusable) { s.Window.Canvas().Focus(o) },

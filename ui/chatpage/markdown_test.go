@@ -26,9 +26,12 @@ func checkLines(t interface{ Fatalf(string, ...any) }, lines []line, width float
 		}
 		y = l.y
 		x := l.x
-		for _, s := range l.spans {
+		for k, s := range l.spans {
 			if s.x >= 0 {
 				x = l.x + s.x
+			}
+			if k == len(l.spans)-1 {
+				s.text = strings.TrimRight(s.text, " ") // blanks may hang out
 			}
 			x += widthOf(s.text, s.style)
 		}
