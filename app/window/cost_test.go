@@ -51,6 +51,19 @@ func TestMain(m *testing.M) {
 		_ = json.NewEncoder(os.Stdout).Encode(c)
 		os.Exit(0)
 	}
+	if seconds := os.Getenv(heardEnv); seconds != "" {
+		n, err := strconv.Atoi(seconds)
+		var w watched
+		if err == nil {
+			w, err = hear(n)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(w)
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

@@ -110,7 +110,7 @@ func (d *history) draw(img *image.RGBA, scale float64, p look.Palette, c curve) 
 			d.Dash(left, left+w, y, d.hair(), w, 0, p.Grid)
 			d.TextRight(d.digits, strconv.FormatFloat(v, 'g', 6, 64), left-d.px(8), y-d.digits.Height/2, p.Muted)
 		}
-		for _, v := range d.y.Ticks(max(h/d.px(36), 1)) {
+		for _, v := range d.y.Ticks(max(h/d.px(32), 1)) {
 			axis(v)
 		}
 		if low < 0 {
@@ -118,7 +118,7 @@ func (d *history) draw(img *image.RGBA, scale float64, p look.Palette, c curve) 
 		}
 		for m := 0; m <= int(shownFor/time.Minute); m++ {
 			x := int(X(from + time.Duration(m)*time.Minute))
-			text := strconv.Itoa(m-int(shownFor/time.Minute)) + " min"
+			text := "−" + strconv.Itoa(int(shownFor/time.Minute)-m) + " min"
 			if m == int(shownFor/time.Minute) {
 				text = "now"
 			}

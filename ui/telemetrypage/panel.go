@@ -40,11 +40,14 @@ type panel struct {
 	timeline, rates, gaps                          *plot.View
 
 	key       stream.Key
+	away      bool // scrolled out of view: it need not be drawn
 	has       bool
 	recording string // of this stream alone, that runs
 	wide      int    // columns of the text, as the UI thread last knew them
 
 	drawn             stream.Key // of Prepare
+	last              int        // tokens that were drawn
+	still             bool       // and the stream had ended
 	line              plot.Timeline
 	rateBars, gapBars histogram
 }
@@ -83,16 +86,26 @@ func (v *panel) press() {
 	}
 }
 
-// prepare draws a stream, off the UI thread; distributions tells whether the histograms are due.
-func (v *panel) prepare(s *stream.Panel, distributions bool, p look.Palette) (show func()) {
+// prepare draws a stream, off the UI thread; figures and distributions tell whether the numbers and the
+// histograms are due: what changes faster cannot be read.
+func (v *panel) prepare(s *stream.Panel, figures, distributions bool, p look.Palette) (show func()) {
 	if s == nil {
 		return func() { v.has = false }
+	}
+	if v.away && v.has {
+		return func() { v.key = s.Key }
 	}
 	other := s.Key != v.drawn
 	if other {
 		v.drawn = s.Key
 		v.line.Reset()
 	}
+	still := s.State != stream.Running && s.State != stream.Waiting
+	if !other && still && v.still && s.Tokens == v.last && !v.page.whole {
+		return func() { v.key, v.has = s.Key, true }
+	}
+	v.still, v.last = still, s.Tokens
+	figures = figures || other || still
 	lines := tail(s.Text, v.wide, textLines)
 	live := s.Live
 	now := write(measure.PerSec, live.Rate, s.Source.Mark())
@@ -110,7 +123,7 @@ func (v *panel) prepare(s *stream.Panel, distributions bool, p look.Palette) (sh
 		turnLine = true
 	}
 	turnRates, turnGaps := false, false
-	if distributions || other {
+	if distributions || other || still {
 		values := make([]float64, len(s.Request.Rolling.Samples))
 		for i, x := range s.Request.Rolling.Samples {
 			values[i] = x.Rate
@@ -121,6 +134,18 @@ func (v *panel) prepare(s *stream.Panel, distributions bool, p look.Palette) (sh
 	return func() {
 		v.key, v.has = s.Key, true
 		v.wide = v.text.columns()
+		v.text.show(lines)
+		for _, c := range []struct {
+			turn bool
+			view *plot.View
+		}{{turnLine, v.timeline}, {turnRates, v.rates}, {turnGaps, v.gaps}} {
+			if c.turn {
+				c.view.Turn()
+			}
+		}
+		if !figures {
+			return
+		}
 		title := at(s.Model, s.Topology)
 		if title == "" {
 			title = s.Service
@@ -137,15 +162,6 @@ func (v *panel) prepare(s *stream.Panel, distributions bool, p look.Palette) (sh
 		put(v.tokens, figure{group(s.Tokens), "", mark})
 		put(v.prompt, write(measure.Tokens, s.Prompt, measure.Server.Mark()))
 		put(v.total, write(measure.Seconds, s.E2E, ""))
-		v.text.show(lines)
-		for _, c := range []struct {
-			turn bool
-			view *plot.View
-		}{{turnLine, v.timeline}, {turnRates, v.rates}, {turnGaps, v.gaps}} {
-			if c.turn {
-				c.view.Turn()
-			}
-		}
 	}
 }
 

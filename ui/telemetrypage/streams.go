@@ -75,6 +75,7 @@ func newStreams(g *Page) *streams {
 		column.Add(v.panels[i].view)
 	}
 	v.scroll = look.NewScroll(look.Inset(0, look.Gap, look.Gap, look.Gap, column))
+	v.scroll.OnScroll = func(float32, float32) { g.drawAgain() }
 	left := look.Sized(listWidth, 0, look.Frame(look.Inset(0, look.Gap, look.Step, 0, look.Rows(look.Step, v.filter, look.Trailing(look.Step, v.count, v.latest))), nil, nil,
 		look.Inset(0, look.Gap, 0, 0, v.side)))
 	v.view = look.Frame(nil, nil, look.Frame(nil, nil, left, look.Sized(1, 0, look.Rule())), v.scroll)
@@ -119,7 +120,13 @@ func (v *streams) choose(s *console.TelemetrySnapshot) (changed bool) {
 	if alone != nil {
 		v.slots = [mostPanels]*stream.Key{alone}
 	} else {
-		v.slots = assign(v.slots, s.Streams)
+		list := s.Streams
+		for i := range s.Panels { // one that says little is not among the latest, and keeps its panel
+			if !slices.ContainsFunc(list, func(x stream.Summary) bool { return x.Key == s.Panels[i].Key }) {
+				list = append(list[:len(list):len(list)], s.Panels[i].Summary)
+			}
+		}
+		v.slots = assign(v.slots, list)
 	}
 	for i, k := range v.slots {
 		if (k == nil) != (was[i] == nil) || k != nil && *k != *was[i] {
@@ -172,6 +179,7 @@ func (v *streams) prepare(s *console.TelemetrySnapshot, p look.Palette) func() {
 	slots := v.slots
 	v.mu.Unlock()
 	again := v.page.refresh.due("distributions", s.At, distributionsEvery)
+	figures := v.page.refresh.due("figures", s.At, listEvery)
 	var shows []func()
 	for i, pl := range v.panels {
 		var found *stream.Panel
@@ -182,7 +190,7 @@ func (v *streams) prepare(s *console.TelemetrySnapshot, p look.Palette) func() {
 				}
 			}
 		}
-		shows = append(shows, pl.prepare(found, again, p))
+		shows = append(shows, pl.prepare(found, figures, again, p))
 	}
 	list := v.page.refresh.due("streams", s.At, listEvery)
 	rows, matches := s.Streams, s.Matches
@@ -196,6 +204,7 @@ func (v *streams) prepare(s *console.TelemetrySnapshot, p look.Palette) func() {
 		for i, show := range shows {
 			show()
 			moved = v.panels[i].settle(running) || moved
+			v.panels[i].away = v.away(v.panels[i])
 		}
 		moved = showIf(v.none, len(s.Panels) == 0) || moved
 		if list {
@@ -205,6 +214,13 @@ func (v *streams) prepare(s *console.TelemetrySnapshot, p look.Palette) func() {
 			v.scroll.Settle()
 		}
 	}
+}
+
+// away tells whether a panel is scrolled out of view: it is not drawn then.
+func (v *streams) away(p *panel) bool {
+	top, height := v.scroll.Offset(), v.scroll.Size().Height
+	y := p.view.Position().Y
+	return height > 0 && p.view.Size().Height > 0 && (y > top+height || y+p.view.Size().Height < top)
 }
 
 // recorded are the streams that are recorded on their own.

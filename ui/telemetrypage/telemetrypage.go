@@ -68,6 +68,7 @@ type Page struct {
 
 	frozen  *console.TelemetrySnapshot // while paused; of Prepare
 	refresh refresh
+	whole   bool // the Prepare that runs draws everything
 }
 
 // wanted is what the user chose; the goroutine that prepares reads it.
@@ -281,6 +282,7 @@ func (g *Page) Prepare(p look.Palette) (show func(), next time.Duration) {
 		name, paused, again, filter = w.part, w.paused, w.again, w.filter[w.part]
 		w.again = false
 	})
+	g.whole = again
 	if again {
 		g.refresh = refresh{}
 	}
