@@ -220,3 +220,12 @@ func TestSameServer(t *testing.T) {
 		}
 	}
 }
+
+// TestFoundKindsArePresets: what is found is added as an endpoint of its kind, by the name of that.
+func TestFoundKindsArePresets(t *testing.T) {
+	for _, kind := range []string{console.ServerVLLM, console.ServerSGLang, console.ServerLlama, console.ServerLMStudio, console.ServerOllama} {
+		if !slices.ContainsFunc(presets, func(p console.Preset) bool { return p.Name == kind }) {
+			t.Errorf("there is no kind of server called %q", kind)
+		}
+	}
+}

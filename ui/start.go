@@ -21,7 +21,7 @@ func (s *Shell) newStartPage() *startpage.Page {
 		},
 		Measure:  func(found console.Server) { s.useServer(found, s.measureSample) },
 		Use:      func(found console.Server) { s.useServer(found, func() { s.used(found) }) },
-		Key:      func(found console.Server) { s.editEndpoint(console.Endpoint{Name: serverName(found), URL: found.URL}) },
+		Key:      func(found console.Server) { s.editEndpoint(s.asEndpoint(found)) },
 		Scripted: s.measureScripted,
 		Add:      func() { s.editEndpoint(console.Endpoint{}) },
 		Engine:   func() { s.Show(EnginePage) },
@@ -42,12 +42,24 @@ func serverName(found console.Server) string {
 	return fmt.Sprintf("%s (%s)", found.Kind, startpage.Address(found))
 }
 
+// asEndpoint is a server that was found as an endpoint that can be added: of the kind that it is, so that
+// reasoning is switched there as that kind does.
+func (s *Shell) asEndpoint(found console.Server) console.Endpoint {
+	e := console.Endpoint{Name: serverName(found), URL: found.URL}
+	for _, p := range s.Console.Preferences().Presets() {
+		if p.Name == found.Kind {
+			e.Preset = p.ID
+		}
+	}
+	return e
+}
+
 // useServer makes a server that was found the chosen endpoint: the one that it is already, or a new one.
 func (s *Shell) useServer(found console.Server, then func()) {
 	s.Thread.Work(func() func() {
 		id := found.EndpointID
 		if id == "" {
-			kept, err := s.Console.SaveEndpoint(console.Endpoint{Name: serverName(found), URL: found.URL}, nil)
+			kept, err := s.Console.SaveEndpoint(s.asEndpoint(found), nil)
 			if err != nil {
 				return func() { s.say(look.OnRed, err.Error()) }
 			}

@@ -90,7 +90,7 @@ func TestStartPageTellsWhatItFinds(t *testing.T) {
 	g.press("Cancel")
 
 	g.press("Use")
-	if len(f.endpoints) != 2 || f.selected != f.endpoints[0].ID || f.endpoints[0].URL != "http://127.0.0.1:8000/v1" {
+	if len(f.endpoints) != 2 || f.selected != f.endpoints[0].ID || f.endpoints[0].URL != "http://127.0.0.1:8000/v1" || f.endpoints[0].Preset != "vllm" {
 		t.Fatalf("endpoints %+v, selected %q", f.endpoints, f.selected)
 	}
 	g.mustSay("is the endpoint that runs take")
