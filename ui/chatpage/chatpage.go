@@ -377,14 +377,13 @@ func (g *Page) update() {
 	showIf(c.send, !g.active)
 	showIf(c.stop, g.active)
 	c.send.SetEnabled(g.CanSend())
-	hint := ""
-	switch {
-	case g.active:
-		hint = "Escape stops"
-	case !c.empty():
-		hint = "Ctrl+Enter"
+	hint := askHere
+	if g.active {
+		hint = stopHere
 	}
-	c.hint.Set(hint)
+	if c.entry.PlaceHolder != hint {
+		c.entry.SetPlaceHolder(hint)
+	}
 	if g.Changed != nil {
 		g.Changed()
 	}

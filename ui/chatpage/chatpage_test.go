@@ -454,6 +454,34 @@ func TestLongTextsAreAttached(t *testing.T) {
 	}
 }
 
+// TestPicturesArePasted shows that Ctrl+V takes the picture where the clipboard has no text.
+func TestPicturesArePasted(t *testing.T) {
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	asked := 0
+	g.page.Clipboard = func() ([]byte, string, error) {
+		asked++
+		if asked == 2 {
+			return nil, "", errors.New("cannot paste a picture: there is none on the clipboard. Copy one first")
+		}
+		return []byte("\x89PNG"), "image/png", nil
+	}
+	e := g.page.composer.entry
+	e.onPicture = g.page.PasteImage
+	clip := fyne.CurrentApp().Clipboard()
+	for _, text := range []string{"some text", "", ""} {
+		clip.SetContent(text)
+		e.TypedShortcut(&fyne.ShortcutPaste{Clipboard: clip})
+		g.pump()
+	}
+	if e.Text != "some text" || asked != 2 || len(g.page.composer.images) != 1 || g.page.composer.images[0].MIME != "image/png" {
+		t.Errorf("the field holds %q, asked %d times, %d pictures", e.Text, asked, len(g.page.composer.images))
+	}
+	if len(g.said) != 1 || !strings.Contains(g.said[0], "Copy one first") {
+		t.Errorf("said %q", g.said)
+	}
+}
+
 func TestCopies(t *testing.T) {
 	f := talked()
 	g := newStage(t, f, 1144, 690)

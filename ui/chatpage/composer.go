@@ -28,6 +28,8 @@ type prompt struct {
 	onEscape func()
 	onKey    func(*fyne.KeyEvent)
 	onLong   func(text string) // a long text was pasted
+
+	onPicture func() // the clipboard has no text: it may hold a picture
 }
 
 func newPrompt(placeholder string) *prompt {
@@ -51,8 +53,13 @@ func (p *prompt) TypedKey(k *fyne.KeyEvent) {
 
 // TypedShortcut keeps long texts out of the field.
 func (p *prompt) TypedShortcut(s fyne.Shortcut) {
-	if paste, ok := s.(*fyne.ShortcutPaste); ok && p.onLong != nil {
-		if text := paste.Clipboard.Content(); len(text)+len(p.Text) > mostTyped {
+	if paste, ok := s.(*fyne.ShortcutPaste); ok {
+		text := paste.Clipboard.Content()
+		switch {
+		case text == "" && p.onPicture != nil:
+			p.onPicture()
+			return
+		case len(text)+len(p.Text) > mostTyped && p.onLong != nil:
 			p.onLong(text)
 			return
 		}
@@ -63,6 +70,12 @@ func (p *prompt) TypedShortcut(s fyne.Shortcut) {
 // AcceptsTab leaves the tab to the focus.
 func (p *prompt) AcceptsTab() bool { return false }
 
+// What the empty field says.
+const (
+	askHere  = "Ask something. Ctrl+Enter sends."
+	stopHere = "Escape stops the answer. What you type is for the next message."
+)
+
 // composer is where a message is written.
 type composer struct {
 	view     *fyne.Container
@@ -71,7 +84,6 @@ type composer struct {
 	fill     *widget.Select
 	send     *look.PushButton
 	stop     *look.PushButton
-	hint     *look.Text
 	notice   *fyne.Container // what is edited, or answered
 	what     *look.Text
 	attached *fyne.Container
@@ -88,11 +100,14 @@ type composer struct {
 
 func (c *composer) build(p *Page) {
 	c.moved = func() {}
-	c.entry = newPrompt("Ask something. Ctrl+Enter sends.")
+	c.entry = newPrompt(askHere)
 	c.entry.SetMinRowsVisible(3)
 	c.entry.onEscape = p.escape
 	c.entry.onKey = p.Key
 	c.entry.onLong = c.attachText
+	if p.Clipboard != nil {
+		c.entry.onPicture = p.PasteImage
+	}
 	c.entry.OnChanged = func(string) { p.update() }
 	c.fills = append([]int{0}, p.Chats.Fills()...)
 	names := make([]string, len(c.fills))
@@ -103,7 +118,6 @@ func (c *composer) build(p *Page) {
 	c.fill.SetSelectedIndex(0)
 	c.send = look.MainButton("Send", p.Send)
 	c.stop = look.StopButton("Stop", p.Stop)
-	c.hint = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(96)
 	c.what = look.NewText("").Sized(look.Small).In(look.Amber).Fixed(160)
 	c.notice = look.Trailing(look.Step, c.what, look.Button("Cancel", c.cancel))
 	c.attached = look.Line(look.Step)
@@ -112,8 +126,8 @@ func (c *composer) build(p *Page) {
 	if p.Clipboard != nil {
 		buttons = append(buttons, look.Button("Paste image", p.PasteImage))
 	}
-	buttons = append(buttons, look.Sized(176, 0, c.fill))
-	tools := look.Trailing(look.Step, look.Trailing(look.Step, look.Line(look.Step, buttons...), c.hint),
+	buttons = append(buttons, look.Sized(160, 0, c.fill))
+	tools := look.Trailing(look.Step, look.Line(look.Step, buttons...),
 		look.Sized(96, 0, look.Over(c.send, c.stop)))
 	c.rows = look.Rows(look.Step, c.notice, c.results, c.attached, c.entry, tools)
 	c.view = look.Rows(0, look.Rule(), container.New(&margins{side: look.Gap, edge: 12, most: mostWide}, c.rows))

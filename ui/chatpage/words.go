@@ -124,7 +124,7 @@ func fillName(n int) string {
 		return "No context fill"
 	}
 	if n%1024 == 0 {
-		return fmt.Sprintf("Fill %dK (%s tokens)", n/1024, group(n))
+		return fmt.Sprintf("Fill %dK tokens", n/1024) // 1K = 1024
 	}
 	return "Fill " + group(n) + " tokens"
 }
