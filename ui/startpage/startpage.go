@@ -72,7 +72,7 @@ func New(p Params) *Page {
 
 	head := look.Rows(look.Half,
 		look.NewText("Measure a server on this machine").Sized(look.Head).Bold(),
-		look.NewParagraph("Velo asks the usual ports of this machine which servers answer. Measure runs the quick sample: a few short requests, a number within seconds.").In(look.Muted))
+		look.NewParagraph("Velo asks the usual ports of this machine. Measure runs the quick sample: a few short requests.").In(look.Muted))
 	other := look.Flow(look.Gap, 272,
 		way("Another machine", "A server that is reached by an address, with or without a key.", look.Button("Add endpoint…", p.Add)),
 		way("Velo's own engine", "Choose a model folder or a .gguf file and serve it from this program.", look.Button("Choose a model…", p.Engine)),
