@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"velo/bench"
 	"velo/bench/measure"
 	"velo/bench/otlp"
 	"velo/bench/otlp/series"
@@ -352,6 +353,13 @@ func TestEngineOfTheWindowIsASource(t *testing.T) {
 	}
 	if got := c.Engine().Command(c.Engine().Config()); strings.Contains(got, "otel") || strings.Contains(got, token) {
 		t.Errorf("with a token the command is %s", got)
+	}
+}
+
+// TestStampsAreTheEmitters: what the report knows as telemetry is what streams are stamped with.
+func TestStampsAreTheEmitters(t *testing.T) {
+	if stream.Stamp != bench.EmitterStamp {
+		t.Errorf("streams are stamped %q, and the report looks for %q", stream.Stamp, bench.EmitterStamp)
 	}
 }
 

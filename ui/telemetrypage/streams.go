@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"fyne.io/fyne/v2"
 
@@ -136,6 +137,10 @@ func (v *streams) choose(s *console.TelemetrySnapshot) (changed bool) {
 	return changed
 }
 
+// heldFor is how long a stream that runs keeps its panel from others though it says nothing: an engine that
+// goes away ends none.
+const heldFor = 5 * time.Second
+
 // assign keeps streams that are in a panel there, and puts the latest others where there is room: into
 // empty panels first, then, if they run, into those of streams that have ended.
 func assign(slots [mostPanels]*stream.Key, list []stream.Summary) [mostPanels]*stream.Key {
@@ -143,7 +148,12 @@ func assign(slots [mostPanels]*stream.Key, list []stream.Summary) [mostPanels]*s
 	for i := range list {
 		state[list[i].Key] = list[i].State
 	}
-	runs := func(k stream.Key) bool { return state[k] == stream.Running || state[k] == stream.Waiting }
+	speaks := map[stream.Key]bool{}
+	for i := range list {
+		s := &list[i]
+		speaks[s.Key] = (s.State == stream.Running || s.State == stream.Waiting) && s.Age < heldFor
+	}
+	runs := func(k stream.Key) bool { return speaks[k] }
 	taken := map[stream.Key]bool{}
 	for i, k := range slots {
 		if k != nil && (state[*k] == "" || taken[*k]) {

@@ -75,6 +75,23 @@ func TestPanelsStayWithTheirStreams(t *testing.T) {
 	})
 }
 
+// TestPanelsOfAnEngineThatWentAway are free for streams that run.
+func TestPanelsOfAnEngineThatWentAway(t *testing.T) {
+	var list []stream.Summary
+	for i := range mostPanels {
+		list = append(list, stream.Summary{Key: stream.Key{Conversation: string(rune('a' + i))}, State: stream.Running})
+	}
+	slots := assign([mostPanels]*stream.Key{}, list)
+	for i := range list {
+		list[i].Age = heldFor
+	}
+	young := stream.Summary{Key: stream.Key{Conversation: "z"}, State: stream.Running}
+	slots = assign(slots, append([]stream.Summary{young}, list...))
+	if !slices.ContainsFunc(slots[:], func(k *stream.Key) bool { return *k == young.Key }) {
+		t.Error("streams that say nothing keep all panels")
+	}
+}
+
 func TestTail(t *testing.T) {
 	for _, c := range []struct {
 		text    string
