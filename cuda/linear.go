@@ -47,8 +47,9 @@ type Kernels struct {
 	small  [len(formats)][2]*Kernel           // of up to 8, of up to 16, with a small matrix
 	wide   [len(formats)][2]*Kernel           // the same with a larger one
 	tiled  [len(formats)]*Kernel              // of more
+	few    [len(formats)]*Kernel              // with a matrix of few rows in 16 bits
 	pack   [len(formats)]*Kernel
-	split  [len(formats)][3]*Kernel // of values, of values to be normalised, of gated ones
+	split  [len(formats)][4]*Kernel // of values, of values to be normalised, of gated ones, of both
 	read   *Kernel
 	fill   *Kernel
 	elementKernels
@@ -103,8 +104,11 @@ func (d *Device) Kernels() (*Kernels, error) {
 		} else {
 			find(&k.pack[f], "pack", "pack_"+format)
 		}
+		if Format(f) == BF16 || Format(f) == F16 {
+			find(&k.few[f], "elements", "few_"+format)
+		}
 		find(&k.tiled[f], "linear", "linear_"+format+"_n64")
-		for i, source := range []string{"", "norm_", "silu_"} {
+		for i, source := range []string{"", "norm_", "silu_", "gated_"} {
 			find(&k.split[f][i], "pack", "split_"+source+format)
 		}
 		find(&k.embed[f], "elements", "embed_"+format)
@@ -348,10 +352,21 @@ func (k *Kernels) SplitSiLU(o *Operand, gate, x View, n int) error {
 	return k.splitFrom(2, o, x, gate, 0, n)
 }
 
+// SplitGated sets o to n rows of silu(gate) ⊙ y, where y is x with each head divided by
+// √(mean(x²)+eps) and multiplied by w, float32 [Dim of x]. Dim is a power of two, 8 to
+// 256, and heads lie one after the other.
+func (k *Kernels) SplitGated(o *Operand, gate, x View, w Memory, eps float32, n int) error {
+	return k.splitHeads(3, o, x, gate, eps, n, w, x.Dim)
+}
+
 func (k *Kernels) splitFrom(source int, o *Operand, x, other View, eps float32, n int) error {
+	return k.splitHeads(source, o, x, other, eps, n, Memory{}, 0)
+}
+
+func (k *Kernels) splitHeads(source int, o *Operand, x, other View, eps float32, n int, norm Memory, dim int) error {
 	o.n = n
 	a := k.device.args.Reset().Pointer(x.first()).Int(x.Pitch).Pointer(other.first()).Int(other.Pitch).Float(eps).
-		Pointer(o.values.at).Pointer(o.scales.at).Int(o.cols).Int(o.units).Int(tiles(n))
+		Pointer(o.values.at).Pointer(o.scales.at).Int(o.cols).Int(o.units).Int(tiles(n)).Pointer(norm.at).Int(dim)
 	return k.split[o.format][source].Launch(Grid{X: n, Block: eights(o.units * formats[o.format].cols)}, a)
 }
 
@@ -367,3 +382,21 @@ type Product struct {
 
 // Linear computes a product.
 func (k *Kernels) Linear(p *Product) error { return k.product(p, plan(p.M)) }
+
+// fewMost and fewCols are the most rows and columns of a matrix that [Kernels.Few] is for;
+// from fewCols/8 columns on it is the faster one.
+const fewMost, fewCols = 128, 8192
+
+// few tells whether products with m are computed by Few, for any number of rows.
+func few(m *Matrix) bool {
+	return (m.format == BF16 || m.format == F16) && m.out <= fewMost && m.in >= fewCols/8 && m.in <= fewCols
+}
+
+// Few sets y, or adds to it, n rows of x·mᵀ + bias for a matrix of few rows. If norm is
+// not empty, x is divided by √(mean(x²)+eps) and multiplied by norm, float32 [columns],
+// first.
+func (k *Kernels) Few(y, x View, m *Matrix, bias, norm Memory, eps float32, add bool, n int) error {
+	a := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at).Pointer(x.first()).Int(x.Pitch).Pointer(norm.at).Float(eps).
+		Pointer(bias.at).Pointer(y.first()).Int(y.Pitch).Int(m.in).Int(m.units).Bool(add)
+	return k.few[m.format].Launch(Grid{X: m.out, Y: n, Block: 128}, a)
+}

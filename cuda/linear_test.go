@@ -371,6 +371,69 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 	}
 }
 
+// TestFew holds products with a matrix of few rows against float64, and a row among
+// others against itself alone.
+func TestFew(t *testing.T) {
+	rt := newRowsTest(t)
+	scratch := take(t, rt.p, 1<<20)
+	for _, format := range []Format{BF16, F16} {
+		for _, cols := range []int{1024, 5120, 8192, 1043} {
+			const out, n, pad = 96, 20, 3
+			part, values := randomPart(rt.r, format, out, cols)
+			m, err := rt.k.Matrix(rt.p, scratch, format, cols, part)
+			rt.check(err)
+			if !few(m) {
+				t.Fatalf("%d × %d in %v is not computed that way", out, cols, format)
+			}
+			x, xs := rt.values(n * (cols + pad))
+			w, ws := rt.values(cols)
+			bias, biases := rt.values(out)
+			view := View{xs, cols + pad, 1, 1, cols, cols}
+			y := newOutput(t, rt.p, n*out)
+			to := View{y.all, out, 0, 1, out, out}
+			for _, norm := range []Memory{{}, ws} {
+				y.poison(t)
+				rt.check(rt.k.Few(to, view, m, biases, norm, 1e-6, false, n))
+				rt.check(rt.k.Few(to, view, m, Memory{}, norm, 1e-6, true, n))
+				got := y.read(t, n*out)
+				want := make([]float64, n*out)
+				for r := range n {
+					row, factor := x[r*(cols+pad)+1:][:cols], 1.0
+					if norm.bytes > 0 {
+						sum := 0.0
+						for _, v := range row {
+							sum += float64(v) * float64(v)
+						}
+						factor = 1 / math.Sqrt(sum/float64(cols)+1e-6)
+					}
+					for o := range out {
+						sum := 0.0
+						for i, v := range row {
+							if norm.bytes > 0 {
+								sum += float64(v) * float64(w[i]) * values[o][i]
+							} else {
+								sum += float64(v) * values[o][i]
+							}
+						}
+						want[r*out+o] = 2*sum*factor + float64(bias[o])
+					}
+				}
+				near(t, fmt.Sprintf("%d × %d in %v", out, cols, format), got, want, 2e-6)
+				last := view
+				last.Offset += (n - 1) * view.Pitch
+				y.poison(t)
+				rt.check(rt.k.Few(to, last, m, biases, norm, 1e-6, false, 1))
+				rt.check(rt.k.Few(to, last, m, Memory{}, norm, 1e-6, true, 1))
+				for i, v := range y.read(t, out) {
+					if v != got[(n-1)*out+i] {
+						t.Fatalf("value %d is %g alone and %g among %d rows", i, v, got[(n-1)*out+i], n)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestSplits holds products of rows that are normalised or gated on their way in
 // against those of rows that were before.
 func TestSplits(t *testing.T) {
@@ -402,6 +465,19 @@ func TestSplits(t *testing.T) {
 					want := product()
 					rt.check(rt.k.SplitNorm(o, view(xs), ws, 1e-6, n))
 					return product(), want
+				},
+				"heads": func() ([]float32, []float32) {
+					const dim = 16
+					heads := view(xs)
+					heads.Heads, heads.Dim, heads.Stride = cols/dim, dim, dim
+					normed := plain
+					normed.Heads, normed.Dim, normed.Stride = cols/dim, dim, dim
+					rt.check(rt.k.SplitGated(o, view(gates), heads, ws, 1e-6, n))
+					got := product()
+					rt.check(rt.k.Norm(normed, heads, ws, 1e-6, n))
+					rt.check(rt.k.SiLU(plain, view(gates), plain, n))
+					rt.check(rt.k.Split(o, plain.Memory, n, cols))
+					return got, product()
 				},
 				"silu": func() ([]float32, []float32) {
 					rt.check(rt.k.SiLU(plain, view(gates), view(xs), n))

@@ -17,6 +17,7 @@ type dispatch struct {
 	splitWrite int // writes to its buffer by then
 	operand    *Operand
 	within     *call // the norm or gate that happens while the rows at hand are split, nil if none
+	heads      *call // the norm of heads before that gate, nil if none
 	splitFrom  *call // that of the operand at hand
 }
 
@@ -60,9 +61,9 @@ func (b *Backend) run() error {
 	if b.options.Eager || len(b.batch.Tokens) > MaxRows {
 		return all()
 	}
-	shape := captured{rows: len(b.batch.Tokens), segments: len(b.batch.Segments), partitions: partitions}
+	rows, segments := len(b.batch.Tokens), len(b.batch.Segments)
 	for i, g := range b.graphs {
-		if g.rows != shape.rows || g.segments != shape.segments || g.partitions != shape.partitions || !same(g.calls, b.calls) {
+		if g.rows != rows || g.segments != segments || g.partitions != partitions || !same(g.calls, b.calls) {
 			continue
 		}
 		if g.graph == nil {
@@ -86,8 +87,7 @@ func (b *Backend) run() error {
 			}
 		}
 	}
-	shape.calls = append([]call(nil), b.calls...)
-	b.graphs = append(b.graphs, &shape)
+	b.graphs = append(b.graphs, &captured{rows: rows, segments: segments, partitions: partitions, calls: append([]call(nil), b.calls...)})
 	return all()
 }
 
@@ -160,9 +160,9 @@ func (b *Backend) ready(partitions int) error {
 func (b *Backend) dispatchAll(calls []call) error {
 	for i := range calls {
 		c := &calls[i]
-		b.state.within = nil
-		if c.kind == linearCall {
-			b.state.within = source(calls, i)
+		b.state.within, b.state.heads = nil, nil
+		if j := source(calls, i); j >= 0 {
+			b.state.within, b.state.heads = &calls[j], headNorm(calls, j)
 		}
 		if into(calls, i) {
 			c.dst.buffer.writes++
@@ -226,6 +226,23 @@ func (b *Backend) dispatch(c *call) error {
 func (b *Backend) product(c *call) error {
 	s := &b.state
 	for _, p := range c.m.pieces {
+		y := c.dst.view()
+		y.Offset += p.row
+		add := c.flags != 0 || p.adds
+		var bias Memory
+		if c.bias != nil && !p.adds {
+			bias = c.bias.values.Part(int64(4*p.row), int64(4*p.m.out))
+		}
+		if w := s.within; few(p.m) && (w == nil || w.kind == normCall) {
+			x, norm, eps := c.x.view(), Memory{}, float32(0)
+			if w != nil {
+				x, norm, eps = w.x.view(), w.w.values, w.float()
+			}
+			if err := b.k.Few(y, x, p.m, bias, norm, eps, add, int(c.rows)); err != nil {
+				return err
+			}
+			continue
+		}
 		o := b.operands[operandKey{p.m.format, p.m.in}]
 		if s.operand != o || s.split != c.x || s.splitRows != c.rows || s.splitWrite != c.x.buffer.writes || s.splitFrom != s.within {
 			o.values, o.scales = b.values, b.scales
@@ -235,6 +252,8 @@ func (b *Backend) product(c *call) error {
 				err = b.k.splitFrom(0, o, c.x.view(), View{}, 0, int(c.rows))
 			case w.kind == normCall:
 				err = b.k.SplitNorm(o, w.x.view(), w.w.values, w.float(), int(c.rows))
+			case s.heads != nil:
+				err = b.k.SplitGated(o, w.k.view(), s.heads.x.view(), s.heads.w.values, s.heads.float(), int(c.rows))
 			default:
 				err = b.k.SplitSiLU(o, w.k.view(), w.x.view(), int(c.rows))
 			}
@@ -243,12 +262,7 @@ func (b *Backend) product(c *call) error {
 			}
 			s.operand, s.split, s.splitRows, s.splitWrite, s.splitFrom = o, c.x, c.rows, c.x.buffer.writes, s.within
 		}
-		y := c.dst.view()
-		y.Offset += p.row
-		at := Product{Y: Memory{b.device, y.first(), y.Memory.bytes}, Pitch: y.Pitch, X: o, M: p.m, Add: c.flags != 0 || p.adds}
-		if c.bias != nil && !p.adds {
-			at.Bias = c.bias.values.Part(int64(4*p.row), int64(4*p.m.out))
-		}
+		at := Product{Y: Memory{b.device, y.first(), y.Memory.bytes}, Pitch: y.Pitch, X: o, M: p.m, Bias: bias, Add: add}
 		if err := b.k.Linear(&at); err != nil {
 			return err
 		}

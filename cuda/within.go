@@ -5,18 +5,35 @@ package cuda
 // A norm or a gate before linear layers happens within the split of their rows, if
 // nothing else looks at its result. The bits are the same either way.
 
-// source is the norm or gate that call i, a linear layer, can have within its split: nil if
-// there is none.
-func source(calls []call, i int) *call {
+// source is the index of the norm or gate that call i, a linear layer, can have within
+// its split: −1 if there is none.
+func source(calls []call, i int) int {
+	if calls[i].kind != linearCall {
+		return -1
+	}
 	for j := i - 1; j >= 0; j-- {
 		c := &calls[j]
 		if c.kind == linearCall && sameRows(&c.x, &calls[i].x) {
 			continue
 		}
 		if into(calls, j) && sameRows(&c.dst, &calls[i].x) {
-			return c
+			return j
 		}
+		break
+	}
+	return -1
+}
+
+// headNorm is the norm of heads right before call i, a gate of the same columns, that can
+// happen with it: nil if there is none.
+func headNorm(calls []call, i int) *call {
+	if i == 0 || calls[i].kind != siluCall {
 		return nil
+	}
+	n, c := &calls[i-1], &calls[i]
+	if n.kind == normCall && n.dst.heads > 1 && n.rows == c.rows && sameRows(&n.dst, &n.x) && sameRows(&n.dst, &c.x) && sameRows(&c.dst, &c.x) &&
+		n.dst.dim >= 8 && n.dst.dim <= 256 && n.dst.dim&(n.dst.dim-1) == 0 {
+		return n
 	}
 	return nil
 }
@@ -26,6 +43,8 @@ func source(calls []call, i int) *call {
 func into(calls []call, i int) bool {
 	c := &calls[i]
 	switch {
+	case c.kind == normCall && c.dst.heads > 1:
+		return i+1 < len(calls) && headNorm(calls, i+1) == c && into(calls, i+1)
 	case c.kind == normCall && c.dst.heads == 1:
 	case c.kind == siluCall && c.dst.solid() && c.x.solid() && c.k.solid():
 	default:

@@ -140,3 +140,62 @@ EMBED(embed_bf16, BF16)
 EMBED(embed_f16, F16)
 EMBED(embed_fp8, FP8)
 EMBED(embed_nvfp4, NVFP4)
+
+// A matrix of few rows, in 16 bits: row blockIdx.x of it with row blockIdx.y of x, which
+// is divided by √(mean(x²)+eps) and multiplied by norm first unless norm is null. Such a
+// product is all latency, so x stays as it is, and weights are asked for before the launch
+// ahead has ended.
+template <class F, bool HALF>
+DEVICE void few(const u8 *w, const float *scale, const float *x, int x_pitch, const float *norm, float eps,
+                const float *bias, float *y, int y_pitch, int cols, int units, int add) {
+	const int MOST = 8, row = blockIdx.x;
+	let_next_launch_begin();
+	const uint4 *from = (const uint4 *)(w + (size_t)(row / 16) * units * F::BYTES) + row % 16 / 8 * 32 + row % 8 * 4;
+	uint4 weights[MOST];
+#pragma unroll
+	for (int j = 0; j < MOST; j++) {
+		const int i = threadIdx.x + j * 128;
+		weights[j] = i < 4 * units ? __ldg(from + i / 4 * 64 + i % 4) : make_uint4(0, 0, 0, 0);
+	}
+	wait_for_launch_ahead();
+	x += (size_t)blockIdx.y * x_pitch;
+	float sum = 0, squares = 0;
+#pragma unroll
+	for (int j = 0; j < MOST; j++) {
+		const int i = threadIdx.x + j * 128;
+		if (i >= 4 * units)
+			break;
+		__align__(16) float v[8], n[8];
+		eight(v, x, 8 * i, cols);
+		if (norm)
+			eight(n, norm, 8 * i, cols);
+		const u32 *pairs = (const u32 *)&weights[j];
+#pragma unroll
+		for (int k = 0; k < 8; k++) {
+			const u16 bits = (u16)(pairs[k / 2] >> (k % 2 * 16));
+			squares += v[k] * v[k];
+			sum += (norm ? v[k] * n[k] : v[k]) * (HALF ? half_value(bits) : bfloat_value(bits));
+		}
+	}
+	sum = block_sum(sum);
+	if (norm) {
+		__syncthreads();
+		sum *= 1 / sqrtf(block_sum(squares) / cols + eps);
+	}
+	if (threadIdx.x == 0) {
+		if (scale)
+			sum *= scale[row];
+		if (bias)
+			sum += bias[row];
+		float *to = y + (size_t)blockIdx.y * y_pitch + row;
+		*to = add ? *to + sum : sum;
+	}
+}
+#define FEW(name, F, HALF)                                                                                           \
+	extern "C" __global__ void __launch_bounds__(128)                                                            \
+	    name(const u8 *w, const float *scale, const float *x, int x_pitch, const float *norm, float eps,         \
+	         const float *bias, float *y, int y_pitch, int cols, int units, int add) {                           \
+		few<F, HALF>(w, scale, x, x_pitch, norm, eps, bias, y, y_pitch, cols, units, add);                   \
+	}
+FEW(few_bf16, BF16, false)
+FEW(few_f16, F16, true)

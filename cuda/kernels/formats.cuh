@@ -26,16 +26,21 @@ template <bool HALF> struct Sixteen {
 			low[r] = shared16(w + r * BYTES + lane * 16);
 			high[r] = shared16(w + r * BYTES + 512 + lane * 16);
 		}
+		// Sums that wait for each other stand far apart.
+		uint4 v[NT];
 #pragma unroll
-		for (int n = 0; n < NT; n++) {
-			uint4 v = shared16(x + n * 512 + lane * 16);
+		for (int n = 0; n < NT; n++)
+			v[n] = shared16(x + n * 512 + lane * 16);
+#pragma unroll
+		for (int n = 0; n < NT; n++)
 #pragma unroll
 			for (int r = 0; r < RT; r++)
-				mma(c[r][n], low[r].x, high[r].x, low[r].y, high[r].y, v.x, v.y);
+				mma(c[r][n], low[r].x, high[r].x, low[r].y, high[r].y, v[n].x, v[n].y);
+#pragma unroll
+		for (int n = 0; n < NT; n++)
 #pragma unroll
 			for (int r = 0; r < RT; r++)
-				mma(c[r][n], low[r].z, high[r].z, low[r].w, high[r].w, v.z, v.w);
-		}
+				mma(c[r][n], low[r].z, high[r].z, low[r].w, high[r].w, v[n].z, v[n].w);
 	}
 	template <int NT> static DEVICE void multiply(float (&c)[NT][4], u32 w, int lane, const uint4 (&x)[NT][PIECES]) {
 		uint4 low = shared16(w + lane * 16), high = shared16(w + 512 + lane * 16);

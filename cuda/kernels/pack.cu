@@ -84,22 +84,23 @@ extern "C" __global__ void pack_nvfp4(const u8 *w, const u8 *scale, u8 *to, int 
 // Activations: row blockIdx.x, float32 [n, pitch], becomes high and low numbers of
 // 16 bits in fragments (formats.cuh), 0 from cols on. As halves the row is first
 // divided by a power of two that brings its largest number to 2¹³ and more; scale
-// tells which. The row is x, or x / √(mean(x²)+eps) ⊙ w, or silu(gate) ⊙ x. A block
+// tells which. The row is x, or x / √(mean(x²)+eps) ⊙ w, or silu(gate) ⊙ x, or that with
+// each dim values of x normalised as before, by head_norm. A block
 // holds it in registers, so that all of it is asked for at once: a thread eight
 // neighbours, up to three times.
 const int MOST = 3;
 
-enum Source { PLAIN, NORM, SILU };
+enum Source { PLAIN, NORM, SILU, GATED };
 
 template <class F, bool HALF, Source SOURCE>
 DEVICE void split(const float *x, int pitch, const float *other, int other_pitch, float eps, u16 *to, float *scale,
-                  int cols, int units, int tiles) {
+                  int cols, int units, int tiles, const float *head_norm, int dim) {
 	begin();
 	// Of more than 16 rows each 64 are fragments of their own.
 	const int row = blockIdx.x % (4 * tiles);
 	to += (size_t)(blockIdx.x / (4 * tiles)) * tiles * 8 * units * F::K;
 	x += (size_t)blockIdx.x * pitch;
-	if (SOURCE == SILU)
+	if (SOURCE == SILU || SOURCE == GATED)
 		other += (size_t)blockIdx.x * other_pitch;
 	__align__(16) float v[MOST][8], o[8];
 	float sum = 0;
@@ -111,7 +112,20 @@ DEVICE void split(const float *x, int pitch, const float *other, int other_pitch
 #pragma unroll
 			for (int j = 0; j < 8; j++)
 				sum += v[m][j] * v[m][j];
-		if (SOURCE == SILU) {
+		if (SOURCE == GATED) { // dim / 8 is a power of two up to 32, so a head is lanes of a warp
+			float squares = 0;
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				squares += v[m][j] * v[m][j];
+			for (int lanes = dim / 16; lanes; lanes /= 2)
+				squares += __shfl_xor_sync(~0u, squares, lanes);
+			const float factor = 1 / sqrtf(squares / dim + eps);
+			eight(o, head_norm, i % dim, dim);
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				v[m][j] = v[m][j] * factor * o[j];
+		}
+		if (SOURCE == SILU || SOURCE == GATED) {
 			eight(o, other, i, cols);
 #pragma unroll
 			for (int j = 0; j < 8; j++)
@@ -175,13 +189,15 @@ DEVICE void split(const float *x, int pitch, const float *other, int other_pitch
 #define SPLIT(name, F, HALF, SOURCE)                                                                             \
 	extern "C" __global__ void __launch_bounds__(1024)                                                       \
 	    name(const float *x, int pitch, const float *other, int other_pitch, float eps, u16 *to,             \
-	         float *scale, int cols, int units, int tiles) {                                                 \
-		split<F, HALF, SOURCE>(x, pitch, other, other_pitch, eps, to, scale, cols, units, tiles);        \
+	         float *scale, int cols, int units, int tiles, const float *head_norm, int dim) {                \
+		split<F, HALF, SOURCE>(x, pitch, other, other_pitch, eps, to, scale, cols, units, tiles,         \
+		                       head_norm, dim);                                                          \
 	}
 #define SPLITS(name, F, HALF)                           \
 	SPLIT(split_##name, F, HALF, PLAIN)             \
 	SPLIT(split_norm_##name, F, HALF, NORM)         \
-	SPLIT(split_silu_##name, F, HALF, SILU)
+	SPLIT(split_silu_##name, F, HALF, SILU)         \
+	SPLIT(split_gated_##name, F, HALF, GATED)
 SPLITS(bf16, BF16, false)
 SPLITS(f16, F16, true)
 SPLITS(fp8, FP8, true)

@@ -11,16 +11,19 @@
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
 #include "mma.cuh"
 
-const int TAPS = 8; // most taps
+const int TAPS = 8;   // most taps
+const int AHEAD = 16; // rows on their way through the delta rule
 
 // x = silu(convolution of x along the rows with w [cols, taps]); a thread a channel.
 extern "C" __global__ void __launch_bounds__(128)
     convolve(float *x, int pitch, const float *w, float *states, u64 slot_size, u64 layer_at, const int *first,
              const int *rows, const int *slots, int cols, int taps) {
-	begin();
+	let_next_launch_begin();
 	const int c = blockIdx.x * blockDim.x + threadIdx.x, segment = blockIdx.y;
-	if (c >= cols)
+	if (c >= cols) {
+		wait_for_launch_ahead();
 		return;
+	}
 	float *state = states + slots[segment] * slot_size + layer_at + c;
 	float weights[TAPS], past[TAPS];
 #pragma unroll
@@ -28,20 +31,40 @@ extern "C" __global__ void __launch_bounds__(128)
 		weights[j] = j < taps ? w[c * taps + j] : 0;
 		past[j] = j < taps - 1 ? state[(size_t)j * cols] : 0;
 	}
-	for (int row = first[segment]; row < first[segment] + rows[segment]; row++) {
-		float *at = x + (size_t)row * pitch + c, sum = 0;
+	wait_for_launch_ahead(); // which has nothing to do with the state
+	// Eight rows are asked for at once, before those ahead of them are done.
+	const int end = first[segment] + rows[segment];
+	float next[8];
+	auto ask = [&](int start) {
 #pragma unroll
-		for (int j = 0; j < TAPS; j++)
-			if (j == taps - 1)
-				past[j] = *at;
+		for (int i = 0; i < 8; i++)
+			next[i] = start + i < end ? x[(size_t)(start + i) * pitch + c] : 0;
+	};
+	ask(first[segment]);
+	for (int start = first[segment]; start < end; start += 8) {
+		float *at = x + (size_t)start * pitch + c, in[8];
 #pragma unroll
-		for (int j = 0; j < TAPS; j++)
-			if (j < taps)
-				sum += weights[j] * past[j];
+		for (int i = 0; i < 8; i++)
+			in[i] = next[i];
+		ask(start + 8);
 #pragma unroll
-		for (int j = 0; j < TAPS - 1; j++)
-			past[j] = past[j + 1];
-		*at = sum / (1 + expf(-sum));
+		for (int i = 0; i < 8; i++) {
+			if (start + i >= end)
+				break;
+			float sum = 0;
+#pragma unroll
+			for (int j = 0; j < TAPS; j++)
+				if (j == taps - 1)
+					past[j] = in[i];
+#pragma unroll
+			for (int j = 0; j < TAPS; j++)
+				if (j < taps)
+					sum += weights[j] * past[j];
+#pragma unroll
+			for (int j = 0; j < TAPS - 1; j++)
+				past[j] = past[j + 1];
+			at[(size_t)i * pitch] = sum / (1 + expf(-sum));
+		}
 	}
 #pragma unroll
 	for (int j = 0; j < TAPS; j++)
@@ -49,20 +72,9 @@ extern "C" __global__ void __launch_bounds__(128)
 			state[(size_t)j * cols] = past[j];
 }
 
-// The sum of v over 128 threads, in each of them.
-DEVICE float sum128(float v, float *shared) {
-	for (int i = 16; i; i /= 2)
-		v += __shfl_xor_sync(~0u, v, i);
-	if (threadIdx.x % 32 == 0)
-		shared[threadIdx.x / 32] = v;
-	__syncthreads();
-	v = shared[0] + shared[1] + shared[2] + shared[3];
-	__syncthreads();
-	return v;
-}
-
 // A block has 32 columns of the matrix of one value head in registers, four lanes
-// a column: lane 8·s + c of a warp holds rows 4·m + s of column c. With q and k
+// a column: lane 8·s + c of a warp holds rows 16·m + 4·s to 16·m + 4·s + 3 of column c.
+// Sixteen rows of the batch are brought to shared memory at once. With q and k
 // made length 1, q over √DK, β = σ(b), g = −exp(alog)·softplus(a + bias):
 // S ← e^g·S; S ← S + k·(β(v − Sᵀk))ᵀ; to = Sᵀq. DK is the width of a key or, if not
 // EXACT, the most that key_dim may be; the value's width may then be anything.
@@ -73,65 +85,95 @@ DEVICE void delta(float *to, int to_pitch, int to_stride, const float *q, int q_
                   u64 matrices_at, const int *first, const int *rows, const int *slots, int heads, int key_heads,
                   int value_dim, int tiled, int given) {
 	const int key_dim = EXACT ? DK : given;
-	__shared__ float query[DK], key[DK], scratch[4];
-	begin();
-	const int parts = (value_dim + 31) / 32, head = blockIdx.x / parts, segment = blockIdx.y;
-	const int lane = threadIdx.x % 32, s = lane / 8, column = blockIdx.x % parts * 32 + threadIdx.x / 32 * 8 + lane % 8;
+	__shared__ __align__(16) float query[AHEAD][DK], key[AHEAD][DK];
+	__shared__ float decays[AHEAD], betas[AHEAD];
+	let_next_launch_begin();
+	const int parts = (value_dim + 31) / 32, head = blockIdx.x / parts, segment = blockIdx.y, warp = threadIdx.x / 32;
+	const int lane = threadIdx.x % 32, s = lane / 8, column = blockIdx.x % parts * 32 + warp * 8 + lane % 8;
 	const int key_head = tiled ? head % key_heads : head / (heads / key_heads);
 	float *matrix = states + slots[segment] * slot_size + matrices_at + (size_t)head * key_dim * value_dim + column;
 	const bool there = EXACT || column < value_dim;
-	auto in = [&](int m) { return EXACT || 4 * m + s < key_dim && there; };
+	auto place = [&](int m) { return m / 4 * 16 + 4 * s + m % 4; };
 	float state[DK / 4];
 #pragma unroll
 	for (int m = 0; m < DK / 4; m++)
-		state[m] = in(m) ? matrix[(size_t)(4 * m + s) * value_dim] : 0;
-	if (!EXACT)
-		for (int i = key_dim + threadIdx.x; i < DK; i += 128)
-			query[i] = key[i] = 0;
-	const float rate = -expf(alog[head]);
-	for (int row = first[segment]; row < first[segment] + rows[segment]; row++) {
-		const float *from_q = q + (size_t)row * q_pitch + (size_t)key_head * q_stride;
-		const float *from_k = k + (size_t)row * k_pitch + (size_t)key_head * k_stride;
-		float squares_q = 0, squares_k = 0;
-		for (int i = threadIdx.x; i < key_dim; i += 128) {
-			squares_q += from_q[i] * from_q[i];
-			squares_k += from_k[i] * from_k[i];
+		state[m] = EXACT || place(m) < key_dim && there ? matrix[(size_t)place(m) * value_dim] : 0;
+	const float rate = -expf(alog[head]), shift = bias[head];
+	wait_for_launch_ahead(); // which has nothing to do with the state
+	const int end = first[segment] + rows[segment];
+	for (int start = first[segment]; start < end; start += AHEAD) {
+		const int count = min(AHEAD, end - start);
+		float value[AHEAD];
+#pragma unroll
+		for (int r = 0; r < AHEAD; r++)
+			value[r] = r < count && there ? v[(size_t)(start + r) * v_pitch + (size_t)head * v_stride + column] : 0;
+		if (threadIdx.x < count) {
+			const size_t row = start + threadIdx.x;
+			const float gate = a[row * a_pitch + head] + shift;
+			decays[threadIdx.x] = expf(rate * (gate > 20 ? gate : log1pf(expf(gate))));
+			betas[threadIdx.x] = 1 / (1 + expf(-b[row * b_pitch + head]));
 		}
-		const float scale_q = rsqrtf((float)key_dim) / sqrtf(sum128(squares_q, scratch) + 1e-6f);
-		const float scale_k = 1 / sqrtf(sum128(squares_k, scratch) + 1e-6f);
-		for (int i = threadIdx.x; i < key_dim; i += 128) {
-			query[i] = from_q[i] * scale_q;
-			key[i] = from_k[i] * scale_k;
+		// A warp makes a q or a k of a row length 1.
+		for (int i = warp; i < 2 * count; i += 4) {
+			const size_t row = start + i / 2;
+			const float *from = i % 2 ? k + row * k_pitch + (size_t)key_head * k_stride : q + row * q_pitch + (size_t)key_head * q_stride;
+			float *to = i % 2 ? key[i / 2] : query[i / 2];
+			float part[DK / 32], sum = 0;
+#pragma unroll
+			for (int j = 0; j < DK / 32; j++) {
+				part[j] = EXACT || 32 * j + lane < key_dim ? from[32 * j + lane] : 0;
+				sum += part[j] * part[j];
+			}
+			for (int j = 16; j; j /= 2)
+				sum += __shfl_xor_sync(~0u, sum, j);
+			const float scale = (i % 2 ? 1 : rsqrtf((float)key_dim)) / sqrtf(sum + 1e-6f);
+#pragma unroll
+			for (int j = 0; j < DK / 32; j++)
+				to[32 * j + lane] = part[j] * scale;
 		}
 		__syncthreads();
-		const float gate = a[(size_t)row * a_pitch + head] + bias[head];
-		const float decay = expf(rate * (gate > 20 ? gate : log1pf(expf(gate))));
-		const float beta = 1 / (1 + expf(-b[(size_t)row * b_pitch + head]));
-		float found = 0;
 #pragma unroll
-		for (int m = 0; m < DK / 4; m++) {
-			state[m] *= decay;
-			found += state[m] * key[4 * m + s];
-		}
-		found += __shfl_xor_sync(~0u, found, 8);
-		found += __shfl_xor_sync(~0u, found, 16);
-		const float change = there ? beta * (v[(size_t)row * v_pitch + (size_t)head * v_stride + column] - found) : 0;
-		float out = 0;
+		for (int r = 0; r < AHEAD; r++) {
+			if (r >= count)
+				break;
+			const float decay = decays[r];
+			float found[4] = {0, 0, 0, 0}, out[4] = {0, 0, 0, 0};
 #pragma unroll
-		for (int m = 0; m < DK / 4; m++) {
-			state[m] += key[4 * m + s] * change;
-			out += state[m] * query[4 * m + s];
+			for (int m = 0; m < DK / 4; m += 4) {
+				const float4 k4 = *(const float4 *)&key[r][place(m)];
+				const float *ks = (const float *)&k4;
+#pragma unroll
+				for (int i = 0; i < 4; i++) {
+					state[m + i] *= decay;
+					found[i] += state[m + i] * ks[i];
+				}
+			}
+			float all = found[0] + found[1] + (found[2] + found[3]);
+			all += __shfl_xor_sync(~0u, all, 8);
+			all += __shfl_xor_sync(~0u, all, 16);
+			const float change = betas[r] * (value[r] - all);
+#pragma unroll
+			for (int m = 0; m < DK / 4; m += 4) {
+				const float4 k4 = *(const float4 *)&key[r][place(m)], q4 = *(const float4 *)&query[r][place(m)];
+				const float *ks = (const float *)&k4, *qs = (const float *)&q4;
+#pragma unroll
+				for (int i = 0; i < 4; i++) {
+					state[m + i] += ks[i] * change;
+					out[i] += state[m + i] * qs[i];
+				}
+			}
+			all = out[0] + out[1] + (out[2] + out[3]);
+			all += __shfl_xor_sync(~0u, all, 8);
+			all += __shfl_xor_sync(~0u, all, 16);
+			if (s == 0 && there)
+				to[(size_t)(start + r) * to_pitch + (size_t)head * to_stride + column] = all;
 		}
-		out += __shfl_xor_sync(~0u, out, 8);
-		out += __shfl_xor_sync(~0u, out, 16);
-		if (s == 0 && there)
-			to[(size_t)row * to_pitch + (size_t)head * to_stride + column] = out;
 		__syncthreads();
 	}
 #pragma unroll
 	for (int m = 0; m < DK / 4; m++)
-		if (in(m))
-			matrix[(size_t)(4 * m + s) * value_dim] = state[m];
+		if (EXACT || place(m) < key_dim && there)
+			matrix[(size_t)place(m) * value_dim] = state[m];
 }
 
 #define DELTA(name, DK, EXACT)                                                                                             \
