@@ -383,3 +383,33 @@ func TestSourcesJoinInstances(t *testing.T) {
 		t.Errorf("sources are %q, want %q", got, want)
 	}
 }
+
+// TestClosingKeepsWhatIsRecorded closes the window while it records.
+func TestClosingKeepsWhatIsRecorded(t *testing.T) {
+	dir := t.TempDir()
+	st, err := store.Open(dir, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newConsole(st, dir)
+	url := receive(t, c)
+	if err := c.Telemetry().Record(nil); err != nil {
+		t.Fatal(err)
+	}
+	sendRecords(t, url, 90)
+	wait(t, "records", func() bool { return c.Telemetry().State().Counters.Logs >= 90 })
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Telemetry().Record(nil); err == nil {
+		t.Error("a recording began after the end")
+	}
+	if st, err = store.Open(dir, store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	list, err := st.Sessions()
+	if err != nil || len(list) != 1 || list[0].State != store.StateDone || list[0].Tokens == 0 {
+		t.Errorf("kept: %+v, %v", list, err)
+	}
+}

@@ -395,3 +395,11 @@ func watch(b *testing.B, seconds, rate int) watched {
 	}
 	return w
 }
+
+// silent is a receiver that is off.
+type silent struct{ console.Telemetry }
+
+func (silent) Settings() console.TelemetrySettings { return console.TelemetrySettings{} }
+func (silent) State() otlp.State                   { return otlp.State{} }
+
+func (p *played) Telemetry() console.Telemetry { return silent{} }
