@@ -514,7 +514,8 @@ func TestChatWithTheEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := asked(t, c, k.ID, console.ChatMessage{Text: "Go.", Fill: 32})
-	if u.Status != bench.OK || u.Fill != 32 || u.FillBy != "tokenizer" || u.Measured.N == 0 {
+	// This vocabulary is of bytes, so a length in words is met only nearly.
+	if u.Status != bench.OK || u.Fill < 20 || u.Fill > 44 || u.FillBy != "tokenizer" || u.Measured.N == 0 {
 		t.Fatalf("got %+v, %+v", u, u.Measured)
 	}
 	if u.Source != "server" || u.Measured.Counted != "continuous usage" {

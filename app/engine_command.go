@@ -35,7 +35,10 @@ func serveFlags(c console.EngineConfig) []string {
 // flags are those that the engine is started with: the receiver of this window hears it, unless the
 // config sends its telemetry elsewhere.
 func (e *theEngine) flags(c console.EngineConfig) []string {
-	told := e.console.telemetry.told(c)
+	told := c
+	if e.console != nil {
+		told = e.console.telemetry.told(c)
+	}
 	flags := serveFlags(told)
 	if c.Telemetry == "" && told.Telemetry != "" {
 		flags = append(flags, "--otel-metrics=on", "--otel-protobuf=on")
