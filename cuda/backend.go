@@ -49,6 +49,7 @@ type Backend struct {
 	waiting  bool // launches may be on their way
 	result   *HostMemory
 	finished bool
+	failed   error // there was no room for a buffer
 }
 
 type operandKey struct {
@@ -126,10 +127,13 @@ type buffer struct {
 // Cols is the width of a row.
 func (b *buffer) Cols() int { return b.cols }
 
-// Buffer makes an activation of rows × cols values.
+// Buffer makes an activation of rows × cols values. If there is no room, Matrix, Vector
+// and Cache say so from then on.
 func (b *Backend) Buffer(rows, cols int) ops.Buffer {
 	m, err := b.memory.Take(fmt.Sprintf("activations of %d × %d values", rows, cols), int64(4*rows*cols))
-	b.must(err)
+	if err != nil && b.failed == nil {
+		b.failed = err
+	}
 	f := &buffer{rows: rows, cols: cols, memory: m}
 	b.buffers = append(b.buffers, f)
 	return f

@@ -103,7 +103,7 @@ func BenchmarkModel(b *testing.B) {
 			fmt.Printf("%s: ready after %v, %.1f GB\n", name, time.Since(begin).Round(time.Millisecond), float64(bytes)/1e9)
 			for _, past := range []int{128, 8192} {
 				for _, n := range []int{1, 2, 4, 8, 16} {
-					if past > 1000 && n > 1 {
+					if past > 1000 && n > 2 {
 						continue
 					}
 					decode(b, m, backend, name, n, past)

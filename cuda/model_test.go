@@ -412,6 +412,44 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// TestGreedy: the likeliest text is the processor's, token by token, but where that holds
+// two tokens for all but equal.
+func TestGreedy(t *testing.T) {
+	for _, name := range models {
+		t.Run(name, func(t *testing.T) {
+			w := openModel(t, name)
+			processor := cpu.New(cpu.Options{Workers: 4, Exact: true})
+			defer processor.Close()
+			a, b := bind(t, w, w, newBackend(t, BackendOptions{})), bind(t, w, w, processor)
+			x, y := sequence(t, a), sequence(t, b)
+			next := words(a, 5, 12)
+			ties := 0
+			for range 120 {
+				got, want := feed(t, a, x, next), feed(t, b, y, next)
+				mine, theirs := got[len(got)-1], want[len(want)-1]
+				best := func(v []float32) int {
+					at := 0
+					for i := range v {
+						if v[i] > v[at] {
+							at = i
+						}
+					}
+					return at
+				}
+				i, j := best(mine), best(theirs)
+				if i != j {
+					ties++
+					if gap := theirs[j] - theirs[i]; gap > 1e-4 {
+						t.Fatalf("after %d tokens it is %d and not %d, which the processor has ahead by %g", y.Len(), i, j, gap)
+					}
+				}
+				next = []int32{int32(j)}
+			}
+			t.Log(ties, "ties")
+		})
+	}
+}
+
 // TestStepsAllocateNothing once everything has its size.
 func TestStepsAllocateNothing(t *testing.T) {
 	for _, name := range models {

@@ -72,6 +72,9 @@ const slabBytes = 64 << 20
 // Matrix takes over parts stacked along their first dimension. Parts without data get
 // random numbers, made on the device, for measuring.
 func (b *Backend) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
+	if b.failed != nil {
+		return nil, b.failed
+	}
 	s := &stack{in: parts[0].Cols()}
 	for i := 0; i < len(parts); {
 		as, rows, n := storedAs(parts[i].Type), 0, 0
@@ -203,6 +206,9 @@ func halves(row []float32, parts []Part, r int) {
 // Vector takes over the values of parts one after another, plus add. Parts without data
 // are 0.
 func (b *Backend) Vector(add float32, parts ...*ops.Weight) (ops.Vector, error) {
+	if b.failed != nil {
+		return nil, b.failed
+	}
 	var values []float32
 	for _, t := range parts {
 		row := make([]float32, t.Cols())

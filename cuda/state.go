@@ -23,6 +23,9 @@ func (b *Backend) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, err
 	if pages < 0 || states < 0 {
 		return nil, fmt.Errorf("cannot make a cache of %d pages and %d states", pages, states)
 	}
+	if b.failed != nil {
+		return nil, b.failed
+	}
 	c := &cache{b: b, shape: shape, pages: pages}
 	c.pair = Cache{Layers: shape.Attention, Heads: shape.KVHeads, Dim: shape.HeadDim, Half: b.options.Half}
 	c.states = States{Layers: shape.Recurrent, Cols: shape.ConvCols, Taps: shape.ConvKernel, KeyHeads: shape.KeyHeads,

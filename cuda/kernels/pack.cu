@@ -102,12 +102,20 @@ DEVICE void split(const float *x, int pitch, const float *other, int other_pitch
 	x += (size_t)blockIdx.x * pitch;
 	if (SOURCE == SILU || SOURCE == GATED)
 		other += (size_t)blockIdx.x * other_pitch;
+	const int times = (units * F::K + blockDim.x * 8 - 1) / (blockDim.x * 8); // of MOST, often 1
 	__align__(16) float v[MOST][8], o[8];
 	float sum = 0;
 #pragma unroll
 	for (int m = 0; m < MOST; m++) {
+		if (m >= times)
+			break;
 		const int i = (threadIdx.x + m * blockDim.x) * 8;
 		eight(v[m], x, i, cols);
+		__align__(16) float gate[8], heads[8]; // all of it is asked for before any is used
+		if (SOURCE == SILU || SOURCE == GATED)
+			eight(gate, other, i, cols);
+		if (SOURCE == GATED)
+			eight(heads, head_norm, i % dim, dim);
 		if (SOURCE == NORM)
 #pragma unroll
 			for (int j = 0; j < 8; j++)
@@ -120,22 +128,21 @@ DEVICE void split(const float *x, int pitch, const float *other, int other_pitch
 			for (int lanes = dim / 16; lanes; lanes /= 2)
 				squares += __shfl_xor_sync(~0u, squares, lanes);
 			const float factor = 1 / sqrtf(squares / dim + eps);
-			eight(o, head_norm, i % dim, dim);
 #pragma unroll
 			for (int j = 0; j < 8; j++)
-				v[m][j] = v[m][j] * factor * o[j];
+				v[m][j] = v[m][j] * factor * heads[j];
 		}
-		if (SOURCE == SILU || SOURCE == GATED) {
-			eight(o, other, i, cols);
+		if (SOURCE == SILU || SOURCE == GATED)
 #pragma unroll
 			for (int j = 0; j < 8; j++)
-				v[m][j] = o[j] * sigmoid_of(o[j]) * v[m][j];
-		}
+				v[m][j] = gate[j] * sigmoid_of(gate[j]) * v[m][j];
 	}
 	if (SOURCE == NORM) {
 		float factor = 1 / sqrtf(block_sum(sum) / cols + eps);
 #pragma unroll
 		for (int m = 0; m < MOST; m++) {
+			if (m >= times)
+				break;
 			eight(o, other, (threadIdx.x + m * blockDim.x) * 8, cols);
 #pragma unroll
 			for (int j = 0; j < 8; j++)
@@ -146,7 +153,7 @@ DEVICE void split(const float *x, int pitch, const float *other, int other_pitch
 		__shared__ u32 largest[32];
 		u32 top = 0;
 #pragma unroll
-		for (int m = 0; m < MOST; m++)
+		for (int m = 0; m < MOST && m < times; m++)
 #pragma unroll
 			for (int j = 0; j < 8; j++)
 				top = max(top, __float_as_uint(v[m][j]) & 0x7fffffffu);
@@ -160,7 +167,7 @@ DEVICE void split(const float *x, int pitch, const float *other, int other_pitch
 		int e = max((int)(top >> 23) - 127, -100) - 13;
 		float factor = __uint_as_float((u32)(127 - e) << 23);
 #pragma unroll
-		for (int m = 0; m < MOST; m++)
+		for (int m = 0; m < MOST && m < times; m++)
 #pragma unroll
 			for (int j = 0; j < 8; j++)
 				v[m][j] *= factor;
