@@ -216,7 +216,7 @@ func (t *theChats) exchange(ctx context.Context, live *chatTurn, s *chatSession,
 			u.Session = ""
 			return err
 		}
-		sink := &chatSink{turn: live, rec: rec, live: live.begin(s.clock, s.requests, s.target.think), step: &bench.Step{
+		sink := &chatSink{turn: live, rec: rec, told: t.console.telemetry.measured(s.clock), live: live.begin(s.clock, s.requests, s.target.think), step: &bench.Step{
 			Number: s.requests, Index: s.requests, Section: "Chat", Title: fmt.Sprintf("Turn %d", len(branch)), Kind: "prompt", Workers: 1, Barrier: true,
 		}}
 		result := call.Do(ctx, requestOf(s, u, p, len(branch)-1), sink)

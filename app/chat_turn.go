@@ -185,6 +185,7 @@ func (r *tagRemover) next(text string) string {
 type chatSink struct {
 	turn    *chatTurn
 	rec     *store.Recorder
+	told    bench.Sink // the receiver of telemetry: it joins the request with what the engine tells
 	live    *measure.Live
 	step    *bench.Step
 	x       bench.Exchange
@@ -193,6 +194,7 @@ type chatSink struct {
 }
 
 func (s *chatSink) Append(e bench.Event) {
+	s.told.Append(e)
 	switch e := e.(type) {
 	case *bench.Request:
 		e.Planned = e.Start
