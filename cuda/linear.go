@@ -335,7 +335,7 @@ func tiles(n int) int {
 }
 
 // operandMost is the most columns of an operand: what 1,024 threads hold in registers.
-const operandMost = 24 << 10
+const operandMost = 32 << 10
 
 // Split sets o to n rows of float32 activations, pitch values apart.
 func (k *Kernels) Split(o *Operand, x Memory, n, pitch int) error {

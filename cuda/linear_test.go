@@ -187,7 +187,7 @@ func TestLinear(t *testing.T) {
 		in    int
 		parts []int
 	}{
-		{5120, []int{64, 16, 35}}, {128, []int{16}}, {16, []int{1}}, {576, []int{192, 192}}, {17408, []int{48}}, {1040, []int{260}}, {256, []int{4160}}, {1024, []int{6400}},
+		{5120, []int{64, 16, 35}}, {128, []int{16}}, {16, []int{1}}, {576, []int{192, 192}}, {17408, []int{48}}, {28672, []int{32}}, {1040, []int{260}}, {256, []int{4160}}, {1024, []int{6400}},
 	} {
 		for f := range formats {
 			format := Format(f)
@@ -440,7 +440,7 @@ func TestSplits(t *testing.T) {
 	rt := newRowsTest(t)
 	scratch := take(t, rt.p, 1<<20)
 	for f := range formats {
-		for _, cols := range []int{176, 5120, 9001 / 16 * 16, 17408} {
+		for _, cols := range []int{176, 5120, 9001 / 16 * 16, 17408, 28672} {
 			const n, pad = 5, 11
 			part, _ := randomPart(rt.r, Format(f), 64, cols)
 			m, err := rt.k.Matrix(rt.p, scratch, Format(f), cols, part)

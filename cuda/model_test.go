@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"velo/engine/cpu"
@@ -408,6 +409,23 @@ func TestTypes(t *testing.T) {
 					t.Errorf("logits are off by %g of %g", rms, size)
 				}
 			})
+		}
+	}
+}
+
+// TestCacheSaysWhatIsPossible: shapes that the kernels do not have are errors of loading.
+func TestCacheSaysWhatIsPossible(t *testing.T) {
+	b := newBackend(t, BackendOptions{})
+	for what, s := range map[string]ops.CacheShape{
+		"heads": {Attention: 1, KVHeads: 1, HeadDim: 512}, "keys": {Recurrent: 1, KeyHeads: 1, ValueHeads: 1, KeyDim: 512, ValueDim: 64},
+		"taps": {Recurrent: 1, KeyHeads: 1, ValueHeads: 1, KeyDim: 64, ValueDim: 64, ConvCols: 192, ConvKernel: 9}, "pages": {Attention: 1, KVHeads: 8, HeadDim: 256},
+	} {
+		pages := 1
+		if what == "pages" {
+			pages = 1 << 24 // 4 TiB
+		}
+		if _, err := b.Cache(s, pages, 1); err == nil || !strings.HasPrefix(err.Error(), "cannot ") || !strings.Contains(err.Error(), what) && what != "pages" {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

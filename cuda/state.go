@@ -26,6 +26,14 @@ func (b *Backend) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, err
 	if b.failed != nil {
 		return nil, b.failed
 	}
+	switch {
+	case shape.HeadDim > 256:
+		return nil, fmt.Errorf("cannot attend with heads of %d values on the GPU: up to 256 are possible", shape.HeadDim)
+	case shape.KeyDim > anyKey:
+		return nil, fmt.Errorf("cannot apply the delta rule to keys of %d values on the GPU: up to %d are possible", shape.KeyDim, anyKey)
+	case shape.ConvKernel > maxTaps:
+		return nil, fmt.Errorf("cannot convolve with %d taps on the GPU: up to %d are possible", shape.ConvKernel, maxTaps)
+	}
 	c := &cache{b: b, shape: shape, pages: pages}
 	c.pair = Cache{Layers: shape.Attention, Heads: shape.KVHeads, Dim: shape.HeadDim, Half: b.options.Half}
 	c.states = States{Layers: shape.Recurrent, Cols: shape.ConvCols, Taps: shape.ConvKernel, KeyHeads: shape.KeyHeads,

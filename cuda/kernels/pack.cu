@@ -87,8 +87,8 @@ extern "C" __global__ void pack_nvfp4(const u8 *w, const u8 *scale, u8 *to, int 
 // tells which. The row is x, or x / √(mean(x²)+eps) ⊙ w, or silu(gate) ⊙ x, or that with
 // each dim values of x normalised as before, by head_norm. A block
 // holds it in registers, so that all of it is asked for at once: a thread eight
-// neighbours, up to three times.
-const int MOST = 3;
+// neighbours, up to four times.
+const int MOST = 4;
 
 enum Source { PLAIN, NORM, SILU, GATED };
 
