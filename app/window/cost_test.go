@@ -166,6 +166,23 @@ func (noEngine) Status() console.EngineStatus {
 }
 func (noEngine) Command(console.EngineConfig) string { return "" }
 
+// noChats are chats of which there are none.
+type noChats struct{ console.Chats }
+
+func (noChats) List(string) ([]console.Chat, error) { return nil, nil }
+func (noChats) Live() console.ChatLive              { return console.ChatLive{} }
+func (noChats) Fills() []int                        { return nil }
+
+// noPreferences are those that nobody ever set.
+type noPreferences struct{ console.Preferences }
+
+func (noPreferences) Presets() []console.Preset                   { return nil }
+func (noPreferences) ReasoningWays() []console.Choice             { return nil }
+func (noPreferences) ParameterKinds() []console.ParameterKind     { return nil }
+func (noPreferences) NamedModels(string) ([]console.Model, error) { return nil, nil }
+func (noPreferences) Limits() console.Limits                      { return console.Limits{} }
+func (noPreferences) Categories() ([]console.Category, error)     { return nil, nil }
+
 // newPlayed records a minute of a run: workers that decode at about 40 tokens/s each, in turns of
 // 256 tokens.
 func newPlayed(workers int, scene string) *played {
@@ -226,17 +243,20 @@ func (p *played) SaveSettings(console.Settings) {}
 func (p *played) Endpoints() []console.Endpoint {
 	return []console.Endpoint{{ID: "b", Name: "Built-in", BuiltIn: true}}
 }
-func (p *played) SelectedEndpoint() string             { return "b" }
-func (p *played) SelectEndpoint(string)                {}
-func (p *played) Suites() []console.Suite              { return nil }
-func (p *played) SuiteText(string) ([]byte, error)     { return nil, nil }
-func (p *played) Status() console.Status               { return console.Status{} }
-func (p *played) Version() string                      { return "" }
-func (p *played) Recent() []string                     { return nil }
-func (p *played) Changes(func(string)) func()          { return func() {} }
-func (p *played) Close() error                         { return nil }
-func (p *played) Sessions() ([]console.Session, error) { return nil, nil }
-func (p *played) Engine() console.Engine               { return noEngine{} }
+func (p *played) SelectedEndpoint() string                     { return "b" }
+func (p *played) SelectEndpoint(string)                        {}
+func (p *played) Suites() []console.Suite                      { return nil }
+func (p *played) SuiteText(string) ([]byte, error)             { return nil, nil }
+func (p *played) Status() console.Status                       { return console.Status{} }
+func (p *played) Version() string                              { return "" }
+func (p *played) Recent() []string                             { return nil }
+func (p *played) Changes(func(string)) func()                  { return func() {} }
+func (p *played) Close() error                                 { return nil }
+func (p *played) Sessions() ([]console.Session, error)         { return nil, nil }
+func (p *played) Engine() console.Engine                       { return noEngine{} }
+func (p *played) Chats() console.Chats                         { return noChats{} }
+func (p *played) Preferences() console.Preferences             { return noPreferences{} }
+func (p *played) FindServers(context.Context) []console.Server { return nil }
 func (p *played) Models(context.Context, string) ([]string, error) {
 	return []string{"model"}, nil
 }
