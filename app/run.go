@@ -15,6 +15,7 @@ import (
 
 	"velo/engine"
 	"velo/engine/chat"
+	"velo/engine/host"
 	"velo/engine/sample"
 )
 
@@ -24,6 +25,7 @@ func runCommand() *cobra.Command {
 		prompt, system, file, device             string
 		most, contextTokens, threads             int
 		plain, greedy, asJSON, ignoreEOS, silent bool
+		force                                    bool
 		p                                        sample.Params
 	)
 	cmd := &cobra.Command{
@@ -44,6 +46,10 @@ func runCommand() *cobra.Command {
 			o := engine.Options{Backend: device, Context: contextTokens, Lanes: 1, Workers: threads}
 			if !silent {
 				o.Progress = loading(errs)
+			}
+			// What does not fit is refused with the arithmetic, before anything large is taken.
+			if memory, err := host.ReadMemory(); err == nil && !force {
+				o.Available = max(1, memory.Available)
 			}
 			began := time.Now()
 			e, err := engine.Load(args[0], o)
@@ -94,7 +100,7 @@ func runCommand() *cobra.Command {
 				fmt.Fprintln(out)
 			}
 			t := timings{Model: e.Name, Device: e.Device, Seed: params.Seed, PromptTokens: a.Prompt, GeneratedTokens: a.Generated, Finish: a.Finish,
-				LoadSeconds: loaded.Seconds()}
+				LoadSeconds: loaded.Seconds(), Memory: e.Fit.String(), MemoryBytes: e.Fit.Total}
 			if a.Generated > 0 {
 				t.TTFT, t.PromptRate = a.First.Sub(a.Begin).Seconds(), a.Prefill()
 			}
@@ -127,6 +133,7 @@ func runCommand() *cobra.Command {
 	f.IntVar(&contextTokens, "context", 0, "tokens of prompt and answer together (4096, or what the model was made for)")
 	f.IntVar(&threads, "threads", 0, "threads that compute; 0 = one a core")
 	f.StringVar(&device, "device", "auto", "what to compute on: auto, cpu")
+	f.BoolVar(&force, "load-force", false, "load although the memory that is free is reckoned not to be enough")
 	f.BoolVar(&asJSON, "json", false, "timings as one JSON object")
 	f.BoolVarP(&silent, "quiet", "q", false, "no progress and no timings")
 	cmd.MarkFlagsMutuallyExclusive("prompt", "prompt-file")
@@ -191,6 +198,8 @@ type timings struct {
 	GeneratedTokens int     `json:"generated_tokens"`
 	Finish          string  `json:"finish"`
 	LoadSeconds     float64 `json:"load_s"`
+	Memory          string  `json:"memory"` // the arithmetic, in words
+	MemoryBytes     int64   `json:"memory_bytes"`
 	TTFT            float64 `json:"ttft_s,omitempty"`
 	PromptRate      float64 `json:"prefill_tok_per_s,omitempty"`
 	DecodeRate      float64 `json:"decode_tok_per_s,omitempty"` // of the tokens after the first
@@ -204,6 +213,7 @@ func (t timings) print(w io.Writer, asJSON, silent bool) error {
 		return json.NewEncoder(w).Encode(t)
 	}
 	fmt.Fprintf(w, "\n%s on %s\n", t.Model, t.Device)
+	fmt.Fprintf(w, "memory   %s\n", t.Memory)
 	fmt.Fprintf(w, "load     %.2f s\n", t.LoadSeconds)
 	if t.TTFT > 0 {
 		fmt.Fprintf(w, "prefill  %d tokens, %.1f tok/s, first token after %.3f s\n", t.PromptTokens, t.PromptRate, t.TTFT)

@@ -27,14 +27,14 @@ func TestRunAnswers(t *testing.T) {
 	if err := json.Unmarshal([]byte(errs), &got); err != nil || code != exitOK || len(out) < 5 {
 		t.Fatalf("exit %d, %v\n%s\n%s", code, err, out, errs)
 	}
-	if got.GeneratedTokens != 12 || got.Finish != "length" || got.DecodeRate <= 0 || got.PromptRate <= 0 || got.TTFT <= 0 {
+	if got.GeneratedTokens != 12 || got.MemoryBytes < 100_000 || got.Finish != "length" || got.DecodeRate <= 0 || got.PromptRate <= 0 || got.TTFT <= 0 {
 		t.Errorf("the timings are %+v", got)
 	}
 	_, again, words := command(t, "the thing", "run", folder, "--greedy", "-n", "12", "--ignore-eos")
 	if again != out {
 		t.Errorf("from the standard input the answer is %q, from a flag %q", again, out)
 	}
-	for _, want := range []string{"tiny-qwen3_5 on cpu", "prefill", "decode   12 tokens", "at the limit"} {
+	for _, want := range []string{"tiny-qwen3_5 on cpu", "memory   weights", "prefill", "decode   12 tokens", "at the limit"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("%q is missing in\n%s", want, words)
 		}
