@@ -9,7 +9,7 @@ export GOFLAGS
 PACKAGES = $(shell go list ./... | grep -v -e '^velo$$' -e '/app/window')
 
 # What talks over sockets with clocks running: one at a time, or they wait for each other.
-TIMED = velo/app velo/bench velo/bench/client velo/bench/runner velo/bench/sim velo/store
+TIMED = velo/app velo/bench velo/bench/otlp velo/bench/client velo/bench/runner velo/bench/sim velo/store
 REST  = $(filter-out $(TIMED),$(PACKAGES))
 
 .PHONY: all build run test bench env setup e2e screenshots vet clean

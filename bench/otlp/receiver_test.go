@@ -215,6 +215,12 @@ func TestBytesAtATimeAreBounded(t *testing.T) {
 	}
 	defer hold.Close()
 	fmt.Fprintf(hold, "POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", 1<<20, strings.Repeat(" ", 900<<10))
+	// Only when it has the room may another ask, or that one gets it and this one is refused.
+	waitFor(t, "the body that does not end", func() bool {
+		r.admission.mu.Lock()
+		defer r.admission.mu.Unlock()
+		return r.admission.bytes >= 900<<10
+	})
 	big := []byte(strings.Repeat(" ", 500<<10) + "{}")
 	waitFor(t, "a refusal", func() bool {
 		status, head, _ := post(t, "http://"+r.at("HTTP")+"/v1/logs", "application/json", big)
