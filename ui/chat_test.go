@@ -139,6 +139,9 @@ func TestDropOnTheChat(t *testing.T) {
 
 // TestChatIsNotCut looks at the texts of the chat page in its states.
 func TestChatIsNotCut(t *testing.T) {
+	if raced {
+		t.Skip("drawn without the race detector")
+	}
 	long := strings.Repeat("a-word-that-does-not-end-", 12)
 	for _, size := range sizes {
 		t.Run(fmt.Sprint(size.Width), func(t *testing.T) {

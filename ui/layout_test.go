@@ -20,6 +20,9 @@ var sizes = []fyne.Size{{Width: 1280, Height: 776}, {Width: 1920, Height: 1056}}
 // TestNothingIsCutOrOverlaps looks at every page in every state: its least size is no larger than
 // the window, no text is wider or higher than what it lies in, and no two texts lie over each other.
 func TestNothingIsCutOrOverlaps(t *testing.T) {
+	if raced {
+		t.Skip("drawn without the race detector")
+	}
 	states := []struct {
 		name string
 		fake func() *fake
