@@ -63,15 +63,14 @@ func modelFacts(c console.EngineConfig) (f console.ModelFacts, err error) {
 // checkpoints is how many recurrent states of a hybrid model `velo serve` keeps for its prefix cache
 // where no flag says otherwise.
 func checkpoints(m *weights.Model, c console.EngineConfig) int {
-	state := m.Fit(1, 1).State
-	if state <= 0 || !c.PrefixCache {
+	if !c.PrefixCache {
 		return 0
 	}
 	lanes := c.Lanes
 	if lanes == 0 {
 		lanes = 8
 	}
-	return int(min(4*gigabyte/float64(state), float64(4*lanes)))
+	return checkpointStates(m, 4, lanes)
 }
 
 // modelName is that of the file or the folder.

@@ -214,6 +214,16 @@ func (s *service) checkTelemetry() (*emit.Options, error) {
 	return &o, nil
 }
 
+// checkpointStates is how many recurrent states the prefix cache may keep of a hybrid model, in so
+// many gigabytes and at most four a lane; 0 for a model that has none.
+func checkpointStates(w *weights.Model, budget float64, lanes int) int {
+	state := w.Fit(1, 1).State
+	if state <= 0 {
+		return 0
+	}
+	return int(min(budget*gigabyte/float64(state), float64(4*lanes)))
+}
+
 // noRoom is a model that does not fit.
 type noRoom struct{ error }
 
@@ -226,8 +236,8 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 	}
 	defer w.Close()
 	checkpoints := 0
-	if state := w.Fit(1, 1).State; state > 0 && bool(f.prefix) {
-		checkpoints = int(min(f.checkpoints*gigabyte/float64(state), float64(4*f.lanes)))
+	if f.prefix {
+		checkpoints = checkpointStates(w, f.checkpoints, f.lanes)
 	}
 	o, _, err := engine.Size(w, f.size(checkpoints))
 	if err != nil {
