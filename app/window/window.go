@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/app"
@@ -21,6 +22,9 @@ import (
 
 // ID is the program's name towards the desktop.
 const ID = "io.velo.console"
+
+// stuck is how long the window may take to end after a signal.
+const stuck = 3 * time.Second
 
 // Run opens the window over a console and returns when it is closed: 0, or 1 where no window could
 // be opened, which is told on stderr. The files are opened as if they were dropped; what raise
@@ -75,6 +79,14 @@ func Run(c console.Console, open []string, raise <-chan []string) int {
 		select {
 		case <-ended:
 			t.Close()
+			// Fyne 2.8.1 can wait for ever then: its last event is queued for the loop that has just
+			// ended. The engine must not outlive the program for that.
+			select {
+			case <-done:
+			case <-time.After(stuck):
+				_ = c.Close()
+				os.Exit(0)
+			}
 		case <-done:
 		}
 	}()

@@ -47,7 +47,7 @@ func (f *form) build(changed func()) {
 	}
 	f.port, f.host = look.NewEntry("8000"), look.NewEntry("127.0.0.1")
 	f.context, f.lanes, f.threads = look.NewEntry("4096 or less"), look.NewEntry("8"), look.NewEntry("all cores")
-	f.telemetry, f.key = look.NewEntry("Empty: this window's receiver"), look.NewSecret("Empty: none")
+	f.telemetry, f.key = look.NewEntry("the receiver"), look.NewSecret("Empty: none")
 	f.prefix = widget.NewSelect([]string{on, off}, func(string) { f.changed() })
 	f.launch = widget.NewCheck("Start the engine when the window opens", func(bool) { f.changed() })
 	f.forget = widget.NewCheck("Remove the key that is kept", func(bool) { f.changed() })
