@@ -1,6 +1,13 @@
 # The one flag set that everything is built, tested and run with (make env prints it). A changed
 # flag compiles OpenGL again, which takes minutes.
 TAGS     := migrated_fynedo,x11
+# The GPU's backend is in every build for Linux; its binding wants a header, which must come before
+# that of an installed CUDA toolkit.
+ifeq ($(shell uname -s),Linux)
+TAGS     := $(TAGS),cuda
+CGO_CFLAGS := -g -O2 -I$(shell ./scripts/include)
+export CGO_CFLAGS
+endif
 GOFLAGS  := -tags=$(TAGS) -trimpath -buildvcs=false
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 export GOFLAGS
@@ -19,6 +26,7 @@ all: build
 
 env:
 	@echo 'export GOFLAGS="$(GOFLAGS)"'
+	@$(if $(CGO_CFLAGS),echo 'export CGO_CFLAGS="$(CGO_CFLAGS)"')
 
 setup:
 	@./scripts/setup build
