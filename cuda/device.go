@@ -20,7 +20,8 @@ type Device struct {
 	modules []*Module
 	args    Args // of the launch being made
 	recent  [8]*Kernel
-	next    int // place in recent of the next launch
+	next    int   // place in recent of the next launch
+	tape    *tape // what is launched is noted there; nil: nowhere
 }
 
 // Open opens GPU number ordinal. It is the first thing that touches the driver.

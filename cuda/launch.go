@@ -117,6 +117,7 @@ type Grid struct {
 // Launch puts k into the device's stream. It allocates nothing unless it fails.
 func (k *Kernel) Launch(g Grid, a *Args) error {
 	d := k.device
+	d.tape.note(k, g, a)
 	dependent := C.int(0)
 	if k.dependent {
 		dependent = 1

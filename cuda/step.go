@@ -168,6 +168,7 @@ func (b *Backend) dispatchAll(calls []call) error {
 			c.dst.buffer.writes++
 			continue
 		}
+		b.device.tape.enter(c)
 		if err := b.dispatch(c); err != nil {
 			return err
 		}
