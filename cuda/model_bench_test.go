@@ -11,80 +11,16 @@ import (
 	"time"
 
 	"velo/engine/model"
-	"velo/engine/weights"
+	"velo/engine/synthetic"
 )
 
-// shaped is a model of a shape without weights: the backend makes some up.
-type shaped struct {
-	c *weights.Config
-	t weights.Type
-}
-
-func (s shaped) Tensor(name string) (*weights.Tensor, bool) {
-	c := s.c
-	keys, values := c.LinearKeyHeads*c.LinearKeyDim, c.LinearValueHeads*c.LinearValueDim
-	queries, pairs := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	if c.AttentionGate {
-		queries *= 2
-	}
-	for _, k := range []struct {
-		end   string
-		shape []int
-	}{
-		{"embed_tokens.weight", []int{c.Vocab, c.Hidden}}, {"lm_head.weight", []int{c.Vocab, c.Hidden}},
-		{"layernorm.weight", []int{c.Hidden}}, {"model.norm.weight", []int{c.Hidden}},
-		{"gate_proj.weight", []int{c.Intermediate, c.Hidden}}, {"up_proj.weight", []int{c.Intermediate, c.Hidden}},
-		{"down_proj.weight", []int{c.Hidden, c.Intermediate}},
-		{"q_proj.weight", []int{queries, c.Hidden}}, {"k_proj.weight", []int{pairs, c.Hidden}}, {"v_proj.weight", []int{pairs, c.Hidden}},
-		{"o_proj.weight", []int{c.Hidden, c.Heads * c.HeadDim}}, {"q_norm.weight", []int{c.HeadDim}}, {"k_norm.weight", []int{c.HeadDim}},
-		{"in_proj_qkv.weight", []int{2*keys + values, c.Hidden}}, {"in_proj_z.weight", []int{values, c.Hidden}},
-		{"in_proj_b.weight", []int{c.LinearValueHeads, c.Hidden}}, {"in_proj_a.weight", []int{c.LinearValueHeads, c.Hidden}},
-		{"out_proj.weight", []int{c.Hidden, values}}, {"conv1d.weight", []int{2*keys + values, 1, c.ConvKernel}},
-		{"linear_attn.norm.weight", []int{c.LinearValueDim}}, {"A_log", []int{c.LinearValueHeads}}, {"dt_bias", []int{c.LinearValueHeads}},
-	} {
-		if strings.HasSuffix(name, k.end) {
-			t := &weights.Tensor{Name: name, Type: s.t, Shape: k.shape}
-			if len(k.shape) != 2 || strings.HasSuffix(name, "in_proj_a.weight") || strings.HasSuffix(name, "in_proj_b.weight") || strings.Contains(name, "embed") {
-				t.Type = weights.BF16
-			}
-			return t, true
-		}
-	}
-	return nil, false
-}
-
-// hybrid is the shape of a Qwen3.5 model.
-func hybrid(layers, hidden, heads, inner, valueHeads int) *weights.Config {
-	c := &weights.Config{Architecture: weights.Qwen35, Layers: layers, Hidden: hidden, Heads: heads, KVHeads: 4, HeadDim: 256, Intermediate: inner,
-		Vocab: 248320, MaxPosition: 262144, RopeTheta: 1e7, PartialRotary: 0.25, RMSEps: 1e-6, QKNorm: true, AttentionGate: true, NormOnePlus: true,
-		LinearKeyHeads: 16, LinearValueHeads: valueHeads, LinearKeyDim: 128, LinearValueDim: 128, ConvKernel: 4}
-	for i := range layers {
-		kind := weights.LinearAttention
-		if i%4 == 3 {
-			kind = weights.FullAttention
-		}
-		c.LayerTypes = append(c.LayerTypes, kind)
-	}
-	return c
-}
-
-var synthetic = []struct {
-	name string
-	c    *weights.Config
-	t    weights.Type
-}{
-	{"27B", hybrid(64, 5120, 24, 17408, 48), weights.NVFP4},
-	{"9B", hybrid(32, 4096, 16, 12288, 32), weights.NVFP4},
-	{"9B", hybrid(32, 4096, 16, 12288, 32), weights.FP8Row},
-	{"9B", hybrid(32, 4096, 16, 12288, 32), weights.BF16},
-}
+var benched = []string{"qwen3.6-27b:nvfp4", "qwen3.5-9b:nvfp4", "qwen3.5-9b:fp8", "qwen3.5-9b:bf16"}
 
 // BenchmarkModel times steps of models of true shapes with random weights: decode for
 // 1 to 16 sequences, with what each kind of kernel takes, and prefill. VELO_BENCH
-// chooses by words, "9B nvfp4 decode" for example.
+// chooses by the beginning of a name, "qwen3.5-9b:nvfp4" for example.
 func BenchmarkModel(b *testing.B) {
-	for _, s := range synthetic {
-		name := s.name + " " + strings.ToLower(s.t.String())
+	for _, name := range benched {
 		if !strings.HasPrefix(name, os.Getenv("VELO_BENCH")) {
 			continue
 		}
@@ -92,7 +28,11 @@ func BenchmarkModel(b *testing.B) {
 			backend := newBackend(b, BackendOptions{Rows: 512})
 			defer backend.Close()
 			begin := time.Now()
-			m, err := model.New(s.c, shaped{s.c, s.t}, backend, model.Options{Tokens: 16 * 9000, Sequences: 17, Outputs: 16})
+			w, err := synthetic.Open(name)
+			if err != nil {
+				b.Fatal(err)
+			}
+			m, err := model.New(&w.Config, w, backend, model.Options{Tokens: 16 * 9000, Sequences: 17, Outputs: 16})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -38,6 +38,9 @@ func (b *Backend) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
 		if i > 0 && t.Cols() != m.in {
 			return nil, fmt.Errorf("cannot stack %s on %s: they have %d and %d columns", t.Name, parts[0].Name, t.Cols(), m.in)
 		}
+		if t.Data == nil {
+			return nil, fmt.Errorf("cannot take over %s: it has no data, and only a GPU makes weights up", t.Name)
+		}
 		m.in = t.Cols()
 		p := part{form: raw, weight: t, first: m.out, rows: t.Rows(), start: m.tiles, lanes: b.k.lanes}
 		p.tiles = (p.rows + p.lanes - 1) / p.lanes
