@@ -8,6 +8,7 @@ import (
 
 // mapping is a file whose bytes can be read as if they were in memory.
 type mapping struct {
+	file  *File
 	data  []byte
 	unmap func() error
 }
@@ -26,7 +27,7 @@ func mapFile(path string) (*mapping, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a regular file")
 	case info.Size() == 0:
-		return &mapping{}, nil
+		return &mapping{file: &File{path, info}}, nil
 	case info.Size() != int64(int(info.Size())):
 		return nil, fmt.Errorf("its %d bytes cannot be addressed on this machine", info.Size())
 	}
@@ -34,7 +35,7 @@ func mapFile(path string) (*mapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot map it into memory: %w", err)
 	}
-	return &mapping{data: data, unmap: unmap}, nil
+	return &mapping{&File{path, info}, data, unmap}, nil
 }
 
 func (m *mapping) close() error {

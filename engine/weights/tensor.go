@@ -30,6 +30,10 @@ type Tensor struct {
 	// Global. Files that store a divisor are turned round on reading.
 	// Projections that are computed together may have different ones.
 	Global float32
+	// DataAt and ScaleAt are where Data and Scale lie in the model's files, for
+	// those who read them rather than touch mapped memory. They are the zero
+	// value where the bytes were changed on reading.
+	DataAt, ScaleAt Place
 }
 
 // Rows is the size of the outermost dimension, 1 for a vector.

@@ -75,6 +75,7 @@ func Open(path string) (*Model, error) {
 		_ = m.Close()
 		return nil, fmt.Errorf("cannot open model %s: %w", path, err)
 	}
+	m.locate()
 	m.names = make([]string, 0, len(m.tensors))
 	for name, t := range m.tensors {
 		m.names = append(m.names, name)
@@ -100,7 +101,7 @@ func (m *Model) Tensor(name string) (*Tensor, bool) {
 	defer m.mutex.Unlock()
 	t, ok := m.tensors[name]
 	if heads, pending := m.halves[name]; pending {
-		t.Data = halvesOrder(t.Data, heads, t.Shape[0])
+		t.Data, t.DataAt = halvesOrder(t.Data, heads, t.Shape[0]), Place{}
 		delete(m.halves, name)
 	}
 	return t, ok
