@@ -104,7 +104,7 @@ func rootCommand(window Window) *cobra.Command {
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(benchCommand(), runCommand(), serveCommand(), quantizeCommand(), simCommand(), sessionsCommand(), reportCommand(), calibrateCommand(), versionCommand())
+	root.AddCommand(benchCommand(), runCommand(), serveCommand(), probeCommand(), quantizeCommand(), simCommand(), sessionsCommand(), reportCommand(), calibrateCommand(), versionCommand())
 	return root
 }
 

@@ -1,6 +1,10 @@
 package cuda
 
-import "fmt"
+import (
+	"fmt"
+
+	"velo/cuda/kernels"
+)
 
 // Facts is what the driver says of a device.
 type Facts struct {
@@ -22,6 +26,14 @@ type Facts struct {
 
 // Capability is the compute capability as one number: 90 for 9.0, 121 for 12.1.
 func (f *Facts) Capability() int { return 10*f.Major + f.Minor }
+
+// KernelSet is which of the sets of kernels the device runs, and why.
+func (f *Facts) KernelSet() (set, why string) {
+	if kernels.Dependent(f.Capability()) {
+		return "portable, sm_90", fmt.Sprintf("compute capability %d.%d: a kernel may begin before the one ahead has ended", f.Major, f.Minor)
+	}
+	return "portable, sm_80", fmt.Sprintf("compute capability %d.%d is below 9.0, from which on a kernel may begin before the one ahead has ended", f.Major, f.Minor)
+}
 
 // String says the facts in one line.
 func (f *Facts) String() string {
