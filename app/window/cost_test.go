@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,7 +35,10 @@ import (
 // shown was computed before, so that nothing but the window is measured. With a software renderer
 // (the renderer is reported) painting a frame is part of it.
 
-const childEnv = "VELO_WINDOW_COST" // scene:workers:seconds; of an empty window: repaints a second
+const (
+	childEnv = "VELO_WINDOW_COST" // scene:workers:seconds; of an empty window: repaints a second
+	heapEnv  = "VELO_WINDOW_HEAP" // a file for a profile of the child's heap
+)
 
 // cost is what a child reports.
 type cost struct {
@@ -93,6 +98,8 @@ func play(scene string) (cost, error) {
 		begin = func() { repaint(w, workers) }
 	} else {
 		p := newPlayed(workers, part[0])
+		a.Settings().SetTheme(&look.Theme{})
+		loadFonts()
 		s := ui.New(ui.Params{Console: p, Window: w, Thread: t, Quit: a.Quit, OpenURL: func(string) error { return nil }})
 		begin = func() {
 			s.Begin()
@@ -109,6 +116,11 @@ func play(scene string) (cost, error) {
 			time.Sleep(time.Duration(seconds) * time.Second)
 			c.Cores = (cpu() - before).Seconds() / time.Since(from).Seconds()
 			c.RSS = rss()
+			if file := os.Getenv(heapEnv); file != "" {
+				if err := heapProfile(file); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+			}
 			fyne.Do(a.Quit)
 		}()
 	})
@@ -116,6 +128,25 @@ func play(scene string) (cost, error) {
 	t.Close()
 	return c, nil
 }
+
+// heapProfile writes what the heap holds after a collection, and says how much of it the runtime keeps.
+func heapProfile(file string) error {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	fmt.Fprintf(os.Stderr, "heap in use %.1f MiB, idle %.1f, released %.1f, next collection at %.1f, stacks %.1f, others %.1f, collections %d\n",
+		mib(m.HeapInuse), mib(m.HeapIdle), mib(m.HeapReleased), mib(m.NextGC), mib(m.StackSys), mib(m.GCSys+m.OtherSys+m.MSpanSys), m.NumGC)
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	fmt.Fprintf(os.Stderr, "live after a collection %.1f MiB\n", mib(m.HeapAlloc))
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return pprof.WriteHeapProfile(f)
+}
+
+func mib(n uint64) float64 { return float64(n) / (1 << 20) }
 
 // repaint paints a window that does not change some times a second: what a frame costs by itself.
 func repaint(w fyne.Window, hertz int) {

@@ -17,6 +17,7 @@ import (
 	"velo/assets/icons"
 	"velo/ui"
 	"velo/ui/console"
+	"velo/ui/look"
 	"velo/ui/thread"
 )
 
@@ -38,6 +39,8 @@ func Run(c console.Console, open []string, raise <-chan []string) int {
 	keepTexturesShortly()
 	a := app.NewWithID(ID)
 	a.SetIcon(fyne.NewStaticResource("velo.png", icons.PNG))
+	a.Settings().SetTheme(&look.Theme{})
+	loadFonts()
 	w := a.NewWindow("Velo")
 	w.SetMaster()
 	t := thread.New(fyne.Do)
@@ -45,7 +48,10 @@ func Run(c console.Console, open []string, raise <-chan []string) int {
 		OpenURL: func(path string) error {
 			return a.OpenURL(&url.URL{Scheme: "file", Path: filepath.ToSlash(path)})
 		}})
-	a.Settings().AddListener(func(fyne.Settings) { s.Themed() })
+	a.Settings().AddListener(func(fyne.Settings) {
+		s.Themed()
+		t.Do(shareFonts) // when Fyne, which listens too, has read them again
+	})
 
 	a.Lifecycle().SetOnEnteredForeground(func() { s.Foreground(true) })
 	a.Lifecycle().SetOnExitedForeground(func() { s.Foreground(false) })

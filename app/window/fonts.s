@@ -1,0 +1,1 @@
+// Go wants this file where a function has its body in another package (see fonts.go).
