@@ -24,7 +24,7 @@ type BackendOptions struct {
 //
 // Calls between Begin and Read are noted and run at Read, or when something else needs
 // their result; a step of up to [MaxRows] rows that was seen before is then one launch of a
-// graph. An error of the device is a panic with a sentence, since the operations
+// graph. An error of the device is a panic with a *[Fault], since the operations
 // return none.
 type Backend struct {
 	options BackendOptions
@@ -113,7 +113,7 @@ func (b *Backend) Rows() int { return b.options.Rows }
 // must ends the work on an error of the device.
 func (b *Backend) must(err error) {
 	if err != nil {
-		panic(fmt.Errorf("cannot compute on the GPU: %w", err))
+		panic(&Fault{Err: err})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"velo/engine/kv"
 	"velo/engine/model"
+	"velo/engine/ops"
 	"velo/engine/quantize"
 	"velo/engine/sample"
 )
@@ -39,8 +40,9 @@ func (a Answer) Decode() float64 {
 // Generate answers one prompt, alone, with up to most tokens (0: as many as the context has room
 // for), and calls emit with the text of each as it becomes certain. What ends the answer is not
 // part of its text. The tokens are those that a scheduler would choose for the same request.
-func (e *Engine) Generate(ctx context.Context, prompt []int32, p sample.Params, most int, ignoreEOS bool, emit func(text string)) (Answer, error) {
-	a := Answer{Prompt: len(prompt)}
+func (e *Engine) Generate(ctx context.Context, prompt []int32, p sample.Params, most int, ignoreEOS bool, emit func(text string)) (a Answer, err error) {
+	defer ops.Recover(&err) // of what sequences do on the device
+	a.Prompt = len(prompt)
 	room := e.Context - len(prompt)
 	switch {
 	case len(prompt) == 0:
@@ -116,7 +118,8 @@ func (e *Engine) feed(step *model.Step, s *kv.Sequence, tokens []int32, outputs 
 
 // Perplexity is that of a text, in windows of that many tokens (Options.Context at most). See
 // quantize.Perplexity.
-func (e *Engine) Perplexity(ctx context.Context, tokens []int32, window int, progress func(done, total int)) (float64, error) {
+func (e *Engine) Perplexity(ctx context.Context, tokens []int32, window int, progress func(done, total int)) (_ float64, err error) {
+	defer ops.Recover(&err)
 	window = min(window, e.Context)
 	step, done := e.Model.NewStep(), 0
 	return quantize.Perplexity(tokens, window, func(part []int32, predict func([]float32)) error {

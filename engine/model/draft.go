@@ -60,7 +60,8 @@ func (m *Model) HasDraft() bool { return m.draft != nil }
 // the tokens that followed the first rows of sequence i; they may be fewer
 // than the sequence's rows when the others were refused. The result is the
 // logits of what comes after the last of them, [sequences, Vocab].
-func (m *Model) Draft(s *Step, next [][]int32) ([]float32, error) {
+func (m *Model) Draft(s *Step, next [][]int32) (logits []float32, err error) {
+	defer ops.Recover(&err)
 	d := m.draft
 	switch {
 	case d == nil:
@@ -102,7 +103,8 @@ func (m *Model) Draft(s *Step, next [][]int32) ([]float32, error) {
 
 // DraftNext predicts one token further from next, one token a sequence, which
 // the last Draft or DraftNext gave.
-func (m *Model) DraftNext(next []int32) ([]float32, error) {
+func (m *Model) DraftNext(next []int32) (logits []float32, err error) {
+	defer ops.Recover(&err)
 	d := m.draft
 	if d == nil || d.of == nil || d.of != m.ran {
 		return nil, fmt.Errorf("cannot draft further: no draft was begun since the last step")

@@ -117,8 +117,10 @@ func (m *Model) Outputs() int { return m.outputs }
 // Run computes a step and moves its sequences on. The result is the logits of
 // the rows that were asked for, in order, row-major [outputs, Vocab]; it is
 // valid until the next Run or draft. On an error nothing has changed but
-// memory reserved for the sequences.
-func (m *Model) Run(s *Step) ([]float32, error) {
+// memory reserved for the sequences; if it is an *ops.Fault, the device failed
+// and what it holds is lost.
+func (m *Model) Run(s *Step) (result []float32, err error) {
+	defer ops.Recover(&err)
 	if err := m.check(s); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+
+	"velo/engine/ops"
 )
 
 // PanicError is a panic of a step.
@@ -61,7 +63,10 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // turn does one step, if there is anything to compute.
 func (s *Scheduler) turn() (worked bool, err error) {
 	defer func() {
-		if v := recover(); v != nil {
+		v := recover()
+		if fault, ok := v.(*ops.Fault); ok { // of what happens between steps: copies of states and pages
+			err = fmt.Errorf("cannot go on: step %d of the engine failed: %w", s.status.steps, fault)
+		} else if v != nil {
 			err = &PanicError{Step: s.status.steps, Value: v, Stack: debug.Stack()}
 		}
 	}()
