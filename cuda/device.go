@@ -77,6 +77,7 @@ func errorsOf(first, second error) error {
 // Attributes that cu has no name for.
 const (
 	attributeSharedOptIn = cu.DeviceAttribute(97) // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+	attributePCIDomain   = cu.DeviceAttribute(50) // PCI_DOMAIN_ID
 )
 
 func (f *Facts) read(id cu.Device) (err error) {
@@ -87,7 +88,7 @@ func (f *Facts) read(id cu.Device) (err error) {
 		return err
 	}
 	f.Driver = cu.Version()
-	integrated := 0
+	var integrated, domain, bus, slot int
 	for _, a := range []struct {
 		to   *int
 		what cu.DeviceAttribute
@@ -96,13 +97,14 @@ func (f *Facts) read(id cu.Device) (err error) {
 		{&f.SMs, cu.MultiprocessorCount}, {&f.Threads, cu.MaxThreadsPerMultiprocessor},
 		{&f.L2, cu.L2CacheSize}, {&f.Shared, attributeSharedOptIn}, {&f.SharedSM, cu.MaxSharedMemoryPerMultiprocessor},
 		{&f.Clock, cu.ClockRate}, {&f.MemoryClock, cu.MemoryClockRate}, {&f.BusWidth, cu.GlobalMemoryBusWidth},
-		{&integrated, cu.Integrated},
+		{&integrated, cu.Integrated}, {&domain, attributePCIDomain}, {&bus, cu.PciBusID}, {&slot, cu.PciDeviceID},
 	} {
 		if *a.to, err = id.Attribute(a.what); err != nil {
 			return err
 		}
 	}
 	f.Integrated = integrated != 0
+	f.Bus = fmt.Sprintf("%04x:%02x:%02x.0", domain, bus, slot)
 	return nil
 }
 

@@ -9,19 +9,20 @@ import (
 // Facts is what the driver says of a device.
 type Facts struct {
 	Name         string
-	Major, Minor int   // compute capability
-	SMs          int   // streaming multiprocessors
-	Threads      int   // resident threads an SM at most
-	Memory       int64 // bytes of device memory
-	Free         int64 // bytes of it that were free when the device was opened
-	L2           int   // bytes of the second cache
-	Shared       int   // bytes of shared memory a block may ask for
-	SharedSM     int   // bytes of shared memory of an SM
-	Clock        int   // peak clock of the SMs in kHz
-	MemoryClock  int   // peak clock of the memory in kHz, 0 if not told
-	BusWidth     int   // width of the memory bus in bits
-	Integrated   bool  // memory is shared with the CPU
-	Driver       int   // newest CUDA version the driver knows: 13000 is 13.0
+	Major, Minor int    // compute capability
+	SMs          int    // streaming multiprocessors
+	Threads      int    // resident threads an SM at most
+	Memory       int64  // bytes of device memory
+	Free         int64  // bytes of it that were free when the device was opened
+	L2           int    // bytes of the second cache
+	Shared       int    // bytes of shared memory a block may ask for
+	SharedSM     int    // bytes of shared memory of an SM
+	Clock        int    // peak clock of the SMs in kHz
+	MemoryClock  int    // peak clock of the memory in kHz, 0 if not told
+	BusWidth     int    // width of the memory bus in bits
+	Integrated   bool   // memory is shared with the CPU
+	Bus          string // PCI address, as 0000:1b:00.0
+	Driver       int    // newest CUDA version the driver knows: 13000 is 13.0
 }
 
 // Capability is the compute capability as one number: 90 for 9.0, 121 for 12.1.
