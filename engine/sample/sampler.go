@@ -47,68 +47,69 @@ const MaxTop = 64
 // NaN counts as -Inf. It is an error where no token is left: every logit is -Inf, or the mask and
 // the bias forbid all.
 func (s *Sampler) Sample(q *Sequence, logits []float32, mask Mask, top int) (Result, error) {
+	p := q.Pick(mask, top)
+	return s.Choose(&p, logits)
+}
+
+// Choose is Sample of a choice in numbers.
+func (s *Sampler) Choose(p *Pick, logits []float32) (Result, error) {
 	if len(logits) != len(s.x) {
 		return Result{}, fmt.Errorf("cannot sample: %d logits for a vocabulary of %d", len(logits), len(s.x))
 	}
-	if mask != nil && len(mask) != (len(s.x)+63)/64 {
-		return Result{}, fmt.Errorf("cannot sample: a mask of %d words for a vocabulary of %d", len(mask), len(s.x))
+	if p.Mask != nil && len(p.Mask) != (len(s.x)+63)/64 {
+		return Result{}, fmt.Errorf("cannot sample: a mask of %d words for a vocabulary of %d", len(p.Mask), len(s.x))
 	}
-	if top > MaxTop {
-		return Result{}, fmt.Errorf("cannot return the %d likeliest tokens: %d is the most", top, MaxTop)
+	if p.Top > MaxTop {
+		return Result{}, fmt.Errorf("cannot return the %d likeliest tokens: %d is the most", p.Top, MaxTop)
 	}
-	p := &q.params
-	if len(q.bias) == 0 && q.window == nil && mask == nil && !p.draws() {
+	if !p.Changes() && !p.Draws() {
 		best := argmax(logits)
 		if best < 0 {
-			return Result{}, errNone
+			return Result{}, ErrNone
 		}
 		r := Result{LogProb: LogProb{Token: best}}
-		if top >= 0 {
-			s.logProbs(logits, top, &r)
+		if p.Top >= 0 {
+			s.logProbs(logits, p.Top, &r)
 		}
 		return r, nil
 	}
 	copy(s.x, logits)
-	for _, b := range q.bias {
-		s.x[b.id] += b.bias
+	for _, b := range p.Bias {
+		s.x[b.Token] += b.Bias
 	}
-	if q.window != nil {
-		q.window.penalise(s.x, p)
-	}
-	if mask != nil {
-		applyMask(s.x, mask)
+	p.penalise(s.x)
+	if p.Mask != nil {
+		applyMask(s.x, p.Mask)
 	}
 	best := argmax(s.x)
 	if best < 0 {
-		return Result{}, errNone
+		return Result{}, ErrNone
 	}
 	var r Result
 	r.Token = best
-	if p.draws() && !math.IsInf(float64(s.x[best]), 1) {
-		r.Token = s.draw(p, s.x[best], Uniform(p.Seed, q.Len(), Draw))
+	if p.Draws() && !math.IsInf(float64(s.x[best]), 1) {
+		r.Token = s.draw(p, s.x[best], p.Uniform)
 	}
-	if top >= 0 {
-		s.logProbs(logits, top, &r)
+	if p.Top >= 0 {
+		s.logProbs(logits, p.Top, &r)
 	}
 	return r, nil
 }
 
-var errNone = errors.New("cannot sample: no token can follow, every one has a logit of -Inf or is forbidden")
+// ErrNone is the error of a choice among nothing.
+var ErrNone = errors.New("cannot sample: no token can follow, every one has a logit of -Inf or is forbidden")
 
-// draws tells whether there is a draw, or only a largest logit.
-func (p *Params) draws() bool { return p.Temperature > coldest && p.TopK != 1 }
-
-func (w *window) penalise(x []float32, p *Params) {
-	for _, id := range w.distinct {
-		if p.repeats() {
+func (p *Pick) penalise(x []float32) {
+	for _, id := range p.Seen {
+		if p.Repeats() {
 			if x[id] > 0 {
-				x[id] /= p.RepetitionPenalty
+				x[id] /= p.Repetition
 			} else {
-				x[id] *= p.RepetitionPenalty
+				x[id] *= p.Repetition
 			}
 		}
-		if n := w.generated[id]; n > 0 {
-			x[id] -= p.PresencePenalty + p.FrequencyPenalty*float32(n)
+		if n := p.Count[id]; n > 0 {
+			x[id] -= p.Presence + p.Frequency*float32(n)
 		}
 	}
 }
@@ -145,7 +146,7 @@ func argmax(x []float32) int32 {
 }
 
 // draw takes one of the tokens that truncation keeps, with u from [0, 1).
-func (s *Sampler) draw(p *Params, largest float32, u float64) int32 {
+func (s *Sampler) draw(p *Pick, largest float32, u float64) int32 {
 	scale := 1 / p.Temperature
 	floor := float32(math.Inf(-1))
 	if p.MinP > 0 {
@@ -178,7 +179,7 @@ func (s *Sampler) draw(p *Params, largest float32, u float64) int32 {
 }
 
 // pick applies top-p and min-p to s.kept, whose weights sum to total, and draws.
-func (s *Sampler) pick(p *Params, floor float32, total, u float64) int32 {
+func (s *Sampler) pick(p *Pick, floor float32, total, u float64) int32 {
 	if p.TopP > 0 && p.TopP < 1 {
 		total = s.cut(len(s.kept), float64(p.TopP)*total)
 	}

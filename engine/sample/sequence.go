@@ -5,15 +5,10 @@ import "slices"
 // Sequence is one request as sampling sees it: its parameters and all of its tokens.
 type Sequence struct {
 	params Params
-	bias   []biased // in the order of ids: the sum does not depend on that of a map
+	bias   []Bias // in the order of ids: the sum does not depend on that of a map
 	tokens []int32
 	prompt int // how many of tokens were given
 	window *window
-}
-
-type biased struct {
-	id   int32
-	bias float32
 }
 
 // NewSequence checks the parameters and returns a sequence that holds the prompt. room is the
@@ -24,9 +19,9 @@ func NewSequence(p Params, vocab int, prompt []int32, room int) (*Sequence, erro
 	}
 	s := &Sequence{params: p, tokens: make([]int32, 0, len(prompt)+max(room, 0)), prompt: len(prompt)}
 	for id, b := range p.LogitBias {
-		s.bias = append(s.bias, biased{id, b})
+		s.bias = append(s.bias, Bias{id, b})
 	}
-	slices.SortFunc(s.bias, func(a, b biased) int { return int(a.id) - int(b.id) })
+	slices.SortFunc(s.bias, func(a, b Bias) int { return int(a.Token) - int(b.Token) })
 	if p.penalises() {
 		s.window = newWindow(vocab)
 	}
