@@ -28,6 +28,7 @@ func open(t testing.TB, o Options) *Device {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		noteLaunched(t, d)
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}

@@ -24,6 +24,7 @@ type Kernel struct {
 	shared    int  // dynamic shared memory it may ask for
 	registers int  // of a thread
 	dependent bool // it waits for the launch ahead itself (griddepcontrol), so it may start before that has ended
+	launched  bool // once at least
 }
 
 // Name is the kernel's name in its module.
@@ -124,6 +125,7 @@ func (k *Kernel) Launch(g Grid, a *Args) error {
 	}
 	code := C.velo_launch(rawContext(d.context), rawFunction(k.f), C.uint(g.X), C.uint(max(g.Y, 1)), C.uint(max(g.Z, 1)), C.uint(g.Block),
 		C.uint(g.Shared), rawStream(d.stream), unsafe.Pointer(&a.bytes), C.size_t(a.n), dependent)
+	k.launched = true
 	d.recent[d.next] = k
 	d.next = (d.next + 1) % len(d.recent)
 	if code == 0 && d.options.Wait {

@@ -14,10 +14,11 @@ import (
 
 // Module is kernels compiled for the device.
 type Module struct {
-	device *Device
-	name   string
-	m      cu.Module
-	cached bool // it came from the cache of compiled modules
+	device  *Device
+	name    string
+	m       cu.Module
+	kernels []*Kernel // asked for so far
+	cached  bool      // it came from the cache of compiled modules
 }
 
 // Load compiles PTX for the device and loads it. The machine code is kept in
@@ -58,6 +59,7 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the kernel %s in %s: %w", name, m.name, err)
 	}
+	m.kernels = append(m.kernels, k)
 	k.registers, _, err = k.Registers()
 	return k, err
 }
