@@ -51,7 +51,8 @@ type service struct {
 	meter     *meter.Meter
 	emitter   atomic.Pointer[emit.Emitter] // nil without telemetry
 	watchdog  *host.Watchdog
-	low       chan int64 // what the watchdog saw
+	gpu       atomic.Pointer[host.GPUWatch] // nil: there is none, or nothing is known of it
+	low       chan int64                    // what the watchdog saw
 }
 
 // run serves until it is told to stop.
@@ -198,7 +199,7 @@ func (s *service) checkTelemetry() (*emit.Options, error) {
 		return sched.Status{}
 	}, meter.Sources{LogDropped: s.queue.Dropped,
 		TelemetryDropped: func() uint64 { return s.emitter.Load().Status().Dropped },
-		LeastMemory:      func() int64 { return s.watchdog.Least() }})
+		LeastMemory:      func() int64 { return s.watchdog.Least() }, GPU: s.lastGPU})
 	if s.f.otel == "" {
 		return nil, nil
 	}
@@ -273,6 +274,7 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Options, limit int64, took time.Duration) error {
 	f, e := s.f, s.engine
 	defer e.Close()
+	defer s.watchGPU()()
 	name := f.name
 	if name == "" {
 		name = f.served
@@ -284,6 +286,7 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 		if telemetry.ModelID == "" {
 			telemetry.ModelID = name
 		}
+		telemetry.Attributes = s.gpuAttributes
 		emitter, err := emit.New(*telemetry)
 		if err != nil {
 			return s.fail(exitFlag, codeFlag, "Correct the flags that begin with --otel, or leave them out.", err)
@@ -320,7 +323,7 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 	prompts, _ := f.promptCharacters()
 	g := e.Weights.Generation
 	advised := g.Temperature != nil || g.TopP != nil || g.TopK != nil || g.DoSample != nil
-	api := server.New(server.Options{Engine: e, Scheduler: scheduler, Meter: s.meter, Emitter: s.emitter.Load(), Traces: s.emitter.Load() != nil && bool(f.otelTraces),
+	api := server.New(server.Options{Engine: e, Scheduler: scheduler, Meter: s.meter, Emitter: s.emitter.Load(), Traces: s.emitter.Load() != nil && bool(f.otelTraces), GPU: s.lastGPU,
 		Model: name, Key: f.key, Origin: f.origin, Defaults: f.defaults(e.Defaults, advised), MaxTokens: f.maxTokens,
 		Thinking: thinking, Effort: f.effort, KeepTools: bool(f.keepTools), Prompts: prompts, Log: s.log})
 	s.serveNow(api.Handler())

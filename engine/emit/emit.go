@@ -37,6 +37,10 @@ type Options struct {
 	Gatherer        prometheus.Gatherer // must be there when Metrics is set
 	Traces          bool                // send what Span is given
 
+	// Attributes are asked for whenever a status record is made, from the
+	// sender's goroutine, and go with it: what the GPU tells. nil = none.
+	Attributes func() []Attribute
+
 	// Log is told about failures, recoveries and drops, in sentences, from
 	// the sender's goroutine and seldom. nil = nobody is told.
 	Log func(sentence string)
@@ -71,6 +75,14 @@ type Record struct {
 	Index      int       // 0 for the start, then 1…
 	Event      Event
 	Body       []byte // exactly what the client got; copied
+
+	attributes []Attribute // more of a status record
+}
+
+// Attribute is one of a status record: a text, or a number where Text is empty.
+type Attribute struct {
+	Key, Text string
+	Number    float64 // finite
 }
 
 // Status is what became of the records so far. Once nothing is emitted any

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -68,6 +69,18 @@ func (b *jsonBatch) add(r *Record) {
 	w = append(w, r.Event.String()...)
 	w = append(w, `"}},{"key":"generation.id","value":{"stringValue":`...)
 	w = appendJSON(w, valid(r.Generation))
+	for i := range r.attributes {
+		a := &r.attributes[i]
+		w = append(w, `}},{"key":`...)
+		w = appendJSON(w, valid(a.Key))
+		if a.Text != "" {
+			w = append(w, `,"value":{"stringValue":`...)
+			w = appendJSON(w, valid(a.Text))
+		} else {
+			w = append(w, `,"value":{"doubleValue":`...)
+			w = strconv.AppendFloat(w, a.Number, 'g', -1, 64)
+		}
+	}
 	b.buffer = append(w, `}}]}`...)
 }
 
@@ -150,6 +163,13 @@ func (b *protoBatch) add(r *Record) {
 	w = b.number(w, 6, "token.index", int64(r.Index))
 	w = b.attribute(w, 6, "event", r.Event.String())
 	w = b.attribute(w, 6, "generation.id", r.Generation)
+	for i := range r.attributes {
+		if a := &r.attributes[i]; a.Text != "" {
+			w = b.attribute(w, 6, valid(a.Key), a.Text)
+		} else {
+			w = b.double(w, 6, valid(a.Key), a.Number)
+		}
+	}
 	w = protowire.AppendFixed64(protowire.AppendTag(w, 11, protowire.Fixed64Type), nanos)
 	b.record = w
 	b.records = appendBytes(b.records, 2, w)
@@ -181,6 +201,12 @@ func (b *protoBatch) number(w []byte, n protowire.Number, key string, value int6
 	any := protowire.SizeTag(3) + protowire.SizeVarint(uint64(value))
 	w = keyValue(w, n, key, any)
 	return protowire.AppendVarint(protowire.AppendTag(w, 3, protowire.VarintType), uint64(value))
+}
+
+// double appends KeyValue{key, AnyValue{double_value}} as field n.
+func (b *protoBatch) double(w []byte, n protowire.Number, key string, value float64) []byte {
+	w = keyValue(w, n, key, protowire.SizeTag(4)+protowire.SizeFixed64())
+	return protowire.AppendFixed64(protowire.AppendTag(w, 4, protowire.Fixed64Type), math.Float64bits(value))
 }
 
 // keyValue appends field n, a KeyValue, up to its AnyValue of any bytes.

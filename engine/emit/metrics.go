@@ -12,7 +12,8 @@ import (
 )
 
 // metricsRequest writes what was gathered as OTLP metrics, after
-// OpenTelemetry's Prometheus compatibility page: names stay as they are;
+// OpenTelemetry's Prometheus compatibility page: names stay as they are, but for those
+// of hardware;
 // counters become monotonic cumulative sums and histograms cumulative
 // histograms with explicit bounds, both from when they began; gauges and
 // untyped samples become gauges. It tells how many data points there are.
@@ -32,7 +33,7 @@ func (e *Emitter) metricsRequest(families []*dto.MetricFamily, now time.Time) (*
 }
 
 func (e *Emitter) metric(f *dto.MetricFamily, now uint64) (*data.Metric, int) {
-	out := &data.Metric{Name: f.GetName(), Description: f.GetHelp(), Unit: unit(f)}
+	out := &data.Metric{Name: metricName(f.GetName()), Description: f.GetHelp(), Unit: unit(f)}
 	begun := func(t *timestamppb.Timestamp) uint64 {
 		if t == nil {
 			return uint64(e.started.UnixNano())
@@ -114,9 +115,31 @@ func histogram(h *dto.Histogram, attributes []*common.KeyValue, start, now uint6
 func labels(m *dto.Metric) []*common.KeyValue {
 	out := make([]*common.KeyValue, 0, len(m.Label))
 	for _, l := range m.Label {
-		out = append(out, text(l.GetName(), l.GetValue()))
+		name := l.GetName()
+		if strings.HasPrefix(name, hardware) {
+			name = strings.ReplaceAll(name, "_", ".")
+		}
+		out = append(out, text(name, l.GetValue()))
 	}
 	return out
+}
+
+// hardware begins the names of OpenTelemetry's conventions for hardware, which Prometheus writes
+// with underscores and the unit behind.
+const hardware = "hw_"
+
+// metricName is the name that the conventions have; all other names stay as they are.
+func metricName(name string) string {
+	if !strings.HasPrefix(name, hardware) {
+		return name
+	}
+	for _, unit := range []string{"_ratio", "_bytes", "_watts", "_celsius", "_hertz"} {
+		name = strings.TrimSuffix(name, unit)
+	}
+	if name == "hw_gpu_power_limit" {
+		return "hw.gpu.power_limit" // as hw.gpu.throttled no name of the conventions
+	}
+	return strings.ReplaceAll(name, "_", ".")
 }
 
 // unit is the family's, or what its name says, in UCUM.
@@ -127,6 +150,7 @@ func unit(f *dto.MetricFamily) string {
 	name := strings.TrimSuffix(f.GetName(), "_total")
 	for _, u := range []struct{ suffix, unit string }{
 		{"_tokens_per_second", "{token}/s"}, {"_seconds", "s"}, {"_bytes", "By"}, {"_ratio", "1"},
+		{"_watts", "W"}, {"_celsius", "Cel"}, {"_hertz", "Hz"},
 	} {
 		if strings.HasSuffix(name, u.suffix) {
 			return u.unit

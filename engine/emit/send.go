@@ -97,7 +97,11 @@ func (e *Emitter) run(ctx context.Context, aliveEvery time.Duration) {
 				told.dropped, told.at = d, now
 			}
 		case now := <-alive.C:
-			e.Emit(Record{Time: now, Generation: "server", Event: StatusRecord, Body: []byte("status")})
+			r := Record{Time: now, Generation: "server", Event: StatusRecord, Body: []byte("status")}
+			if e.options.Attributes != nil {
+				r.attributes = e.options.Attributes()
+			}
+			e.Emit(r)
 		case <-gather:
 			_ = e.sendMetrics(ctx) // counted and told there
 		case <-e.closing:

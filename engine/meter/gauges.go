@@ -70,6 +70,9 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 		graphs, steps, logDropped, telemetryDropped, preempted, pages, pagesUsed, pagesCached, prefixTokens, prefixHits, prefixMisses} {
 		to <- d.desc
 	}
+	for _, d := range gpuDescriptions {
+		to <- d
+	}
 }
 
 // Collect is for prometheus.Collector. What cannot be read is left out.
@@ -116,6 +119,11 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	put(logDropped, dropped(g.sources.LogDropped))
 	put(telemetryDropped, dropped(g.sources.TelemetryDropped))
 
+	if g.sources.GPU != nil {
+		if gpu, ok := g.sources.GPU(); ok {
+			collectGPU(gpu, to)
+		}
+	}
 	if p, err := g.process(); err == nil {
 		put(rss, float64(p.RSS))
 		put(threads, float64(p.Threads))

@@ -39,6 +39,8 @@ type Sources struct {
 	// LeastMemory is the least available memory that a watchdog saw, bytes;
 	// nil = the least that was seen when metrics were asked for.
 	LeastMemory func() int64
+	// GPU is what the GPU told last; false: nothing is known. nil: there is none.
+	GPU func() (host.GPU, bool)
 }
 
 // Finish is how a request ended, the label of requests_total.

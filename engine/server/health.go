@@ -2,8 +2,11 @@ package server
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"time"
+
+	"velo/engine/host"
 )
 
 // telemetry is what /health tells of the engine. The names of the first part are those that
@@ -36,6 +39,44 @@ type telemetry struct {
 	// LastStep is how long ago the last step was, in seconds; a busy engine with an old one hangs.
 	LastStep float64       `json:"last_step_age_seconds"`
 	Emitter  *emitterState `json:"emitter,omitempty"`
+	GPU      *gpuState     `json:"gpu,omitempty"`
+}
+
+// gpuState is what the GPU told last. What it does not tell is left out.
+type gpuState struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Age         float64  `json:"age_seconds"`
+	Utilisation *float64 `json:"utilization,omitempty"` // 0 to 1
+	MemoryBusy  *float64 `json:"memory_busy,omitempty"` // 0 to 1
+	Power       *float64 `json:"power_w,omitempty"`
+	PowerLimit  *float64 `json:"power_limit_w,omitempty"`
+	SMClock     *float64 `json:"sm_clock_hz,omitempty"`
+	MemoryClock *float64 `json:"memory_clock_hz,omitempty"`
+	Temperature *float64 `json:"temperature_c,omitempty"`
+	Used        *int64   `json:"memory_used_bytes,omitempty"`
+	Total       *int64   `json:"memory_total_bytes,omitempty"`
+	Source      string   `json:"memory_source,omitempty"` // nvml; meminfo: the memory is the machine's, which the GPU shares
+	Throttled   []string `json:"throttled"`               // why its clocks are kept down, in words
+}
+
+func gpuOf(g host.GPU, now time.Time) *gpuState {
+	number := func(v float64) *float64 {
+		if math.IsNaN(v) {
+			return nil
+		}
+		return &v
+	}
+	s := &gpuState{ID: g.ID, Name: g.Name, Age: max(0, now.Sub(g.At).Seconds()), Utilisation: number(g.Utilisation), MemoryBusy: number(g.MemoryBusy),
+		Power: number(g.Power), PowerLimit: number(g.PowerLimit), SMClock: number(g.SMClock), MemoryClock: number(g.MemoryClock),
+		Temperature: number(g.Temperature), Throttled: append([]string{}, g.Throttled...)}
+	if g.Total > 0 {
+		s.Used, s.Total, s.Source = &g.Used, &g.Total, "nvml"
+		if g.Unified {
+			s.Source = "meminfo"
+		}
+	}
+	return s
 }
 
 type emitterState struct {
@@ -61,6 +102,11 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	if s.o.Emitter != nil {
 		e := s.o.Emitter.Status()
 		t.Emitter = &emitterState{e.Sent, e.Dropped, e.Failed + e.Rejected, e.Queued, e.LastError}
+	}
+	if s.o.GPU != nil {
+		if g, ok := s.o.GPU(); ok {
+			t.GPU = gpuOf(g, now)
+		}
 	}
 	word, code := "ok", http.StatusOK
 	if !st.Alive {

@@ -21,6 +21,7 @@ import (
 	"velo/engine"
 	"velo/engine/emit"
 	"velo/engine/grammar"
+	"velo/engine/host"
 	"velo/engine/meter"
 	"velo/engine/sample"
 	"velo/engine/sched"
@@ -33,6 +34,8 @@ type Options struct {
 	Meter     *meter.Meter  // nil: /metrics is not found
 	Emitter   *emit.Emitter // nil: nothing is emitted
 	Traces    bool          // the emitter sends traces: times of tokens are kept for it
+	// GPU is what the GPU told last, for /health; nil: there is none.
+	GPU func() (host.GPU, bool)
 
 	Model     string        // its name; "" is the engine's
 	Key       string        // what a request must carry as Authorization: Bearer; "" is none

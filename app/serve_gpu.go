@@ -1,0 +1,58 @@
+package app
+
+import (
+	"math"
+	"strings"
+
+	"velo/engine/emit"
+	"velo/engine/host"
+)
+
+// watchGPU begins to read the GPU that the model is computed on, once a second. stop ends it.
+func (s *service) watchGPU() (stop func()) {
+	sensor, err := s.engine.Sensor()
+	switch {
+	case err != nil:
+		s.log.Warn("nothing will be known of the GPU's state", "why", err)
+		return func() {}
+	case sensor == nil:
+		return func() {}
+	}
+	s.log.Info("reading the GPU's state once a second", "driver", sensor.Driver())
+	w := host.WatchGPU(sensor.Read, func(err error) { s.log.Warn("the GPU's state was not read", "why", err) })
+	s.gpu.Store(w)
+	// The library stays open: a reading may still be under way.
+	return w.Stop
+}
+
+// lastGPU is what the GPU told last.
+func (s *service) lastGPU() (host.GPU, bool) { return s.gpu.Load().Last() }
+
+// gpuAttributes are those of a status record, by the names of the metrics.
+func (s *service) gpuAttributes() []emit.Attribute {
+	g, ok := s.lastGPU()
+	if !ok {
+		return nil
+	}
+	list := []emit.Attribute{{Key: "hw.id", Text: g.ID}, {Key: "hw.name", Text: g.Name}}
+	put := func(key string, v float64) {
+		if !math.IsNaN(v) {
+			list = append(list, emit.Attribute{Key: key, Number: v})
+		}
+	}
+	put("hw.gpu.utilization", g.Utilisation)
+	put("hw.gpu.memory.busy", g.MemoryBusy)
+	put("hw.power", g.Power)
+	put("hw.gpu.power_limit", g.PowerLimit)
+	put("hw.temperature", g.Temperature)
+	put("hw.gpu.clock.sm", g.SMClock)
+	put("hw.gpu.clock.memory", g.MemoryClock)
+	if g.Total > 0 {
+		put("hw.gpu.memory.usage", float64(g.Used))
+		put("hw.gpu.memory.limit", float64(g.Total))
+	}
+	if len(g.Throttled) > 0 {
+		list = append(list, emit.Attribute{Key: "hw.gpu.throttled", Text: strings.Join(g.Throttled, ", ")})
+	}
+	return list
+}
