@@ -41,12 +41,17 @@ func (k *ticker) wake() {
 	}
 }
 
-// round prepares and queues once; it returns when the next one is due, 0 = not before a wake.
+// leastRest is what the goroutine that prepares rests at least between two rounds.
+const leastRest = 10 * time.Millisecond
+
+// round prepares and queues once; it returns when the next one is due, 0 = not before a wake. What preparing
+// took is part of the time between two rounds.
 func (k *ticker) round() time.Duration {
 	if k.queued.Load() {
 		k.missed.Store(true)
 		return 50 * time.Millisecond
 	}
+	began := time.Now()
 	show, next := k.prepare(k.visible.Load().(string))
 	k.queued.Store(true)
 	k.thread.Do(func() {
@@ -56,7 +61,10 @@ func (k *ticker) round() time.Duration {
 			k.wake()
 		}
 	})
-	return next
+	if next <= 0 {
+		return 0
+	}
+	return max(next-time.Since(began), leastRest)
 }
 
 func (k *ticker) start() {

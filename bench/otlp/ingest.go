@@ -33,7 +33,7 @@ type result struct {
 }
 
 // portion is how many records are applied before the lock is given back for a moment.
-const portion = 128
+const portion = 64
 
 // ingest takes a body that was there in full at received. It checks all of it before anything is
 // applied, so that a malformed body leaves nothing behind. Only one request is worked on at a time.

@@ -326,8 +326,9 @@ func (g *Page) Prepare(p look.Palette) (show func(), next time.Duration) {
 	}, every
 }
 
-// drawEvery is the time between two drawings: ten a second at most.
-const drawEvery = 100 * time.Millisecond
+// drawEvery is the time between two drawings, fifteen a second at most: with what a flood adds to it, a token is
+// on screen within 150 ms of its receipt.
+const drawEvery = 66 * time.Millisecond
 
 // Drawings is how often a state was put on screen.
 func (g *Page) Drawings() int { return g.done }

@@ -339,6 +339,11 @@ func (t *Table) take(s *Stream, event string, at int64, received time.Duration, 
 	t.counts.Tokens += uint64(max(0, s.tokens-tokens))
 	t.meter.add(received, max(0, s.tokens-tokens))
 	t.bytes += s.bytes() - before
+	if added := len(s.chunks) - chunks; added > 0 && s.done {
+		for _, p := range s.tapes {
+			p.missed(s, added)
+		}
+	}
 	s.feed(inserts != s.inserts, chunks)
 }
 

@@ -256,6 +256,13 @@ func (p *Tape) release(x *taken) {
 	x.stream.held--
 }
 
+// missed counts chunks of a stream that came when the tape had its end already.
+func (p *Tape) missed(s *Stream, chunks int) {
+	if !slices.ContainsFunc(p.open, func(x *taken) bool { return x.stream == s }) {
+		p.count.Late += chunks
+	}
+}
+
 // Close writes everything, ends what still runs as stopped, and lets the streams go. end is the session
 // time of the latest event; bench.Unset where there is none.
 func (p *Tape) Close(now time.Duration) (events []bench.Event, end time.Duration) {
