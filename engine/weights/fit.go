@@ -40,16 +40,13 @@ func (m *Model) Fit(context, sequences int) Fit {
 func (c *Config) Fit(context, sequences int) Fit {
 	context, sequences = max(0, context), max(0, sequences)
 	f := Fit{Context: context, Sequences: sequences}
-	attention, linear := c.MTPLayers, 0
+	linear := 0
 	for _, kind := range c.LayerTypes {
 		if kind == LinearAttention {
 			linear++
-		} else {
-			attention++
 		}
 	}
-	pages := (int64(context) + FitPage - 1) / FitPage
-	f.KV = product(int64(sequences), pages, FitPage, int64(attention), 2, int64(c.KVHeads), int64(c.HeadDim), 4)
+	f.KV = c.KVBytes(context, sequences, KVF32)
 	channels := 2*c.LinearKeyHeads*c.LinearKeyDim + c.LinearValueHeads*c.LinearValueDim
 	state := max(0, c.ConvKernel-1)*channels + c.LinearValueHeads*c.LinearKeyDim*c.LinearValueDim
 	f.State = product(int64(sequences), int64(linear), int64(state), 4)

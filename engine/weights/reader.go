@@ -18,32 +18,34 @@ const (
 // ends at multiples of [ReadAlign].
 func ReadSpace(n int) int { return (n+ReadAlign-1)/ReadAlign*ReadAlign + ReadAlign }
 
-// Reader reads parts of files with direct I/O, which copies from the disk to the caller's memory and
-// leaves the page cache alone, with several reads in flight. Where the file system refuses it, files
-// are read as usual, and Refused says so. It is used by one goroutine.
+// Reader reads parts of files with several reads in flight: what is in the page cache from there, all
+// else with direct I/O, which copies from the disk to the caller's memory and leaves the cache alone.
+// Where the file system refuses that, files are read as usual, and Refused says so. It is used by one
+// goroutine.
 type Reader struct {
 	jobs    chan chunk
 	workers sync.WaitGroup
 	open    func(f *File, direct bool) (source, error) // for tests
 	files   map[*File]*handle
 
-	bytes   atomic.Int64
-	refused atomic.Pointer[string]
+	bytes, cached atomic.Int64
+	refused       atomic.Pointer[string]
 }
 
 // source is a file to read from. A call may give less than it was asked for.
 type source interface {
 	io.ReaderAt
 	io.Closer
+	// readCached reads what is in the page cache and does not wait for anything else.
+	readCached(p []byte, offset int64) (n int)
 }
 
-// handle is an open file. It turns from direct to ordinary reads when the first direct one is
-// refused.
+// handle is an open file.
 type handle struct {
 	file     *File
-	mutex    sync.Mutex
-	direct   source // nil if refused
-	ordinary source // nil until it is wanted
+	ordinary source
+	direct   source // nil if it was refused on opening
+	refused  atomic.Bool
 }
 
 // Read is a part of a file on its way to memory.
@@ -89,8 +91,8 @@ func openSource(f *File, direct bool) (source, error) {
 	return once{h}, nil
 }
 
-// Bytes is how much was read so far.
-func (r *Reader) Bytes() int64 { return r.bytes.Load() }
+// Bytes is how much was read so far, and how much of it from the page cache.
+func (r *Reader) Bytes() (all, cached int64) { return r.bytes.Load(), r.cached.Load() }
 
 // Refused says why files are not read directly, "" while they are.
 func (r *Reader) Refused() string {
@@ -128,18 +130,11 @@ func (r *Reader) Start(place Place, n int, buffer []byte) *Read {
 	read.data = buffer[skip : skip+n : skip+n]
 	h := r.files[place.File]
 	if h == nil {
-		h = &handle{file: place.File}
 		var err error
-		if h.direct, err = r.open(place.File, true); err != nil {
-			h.direct = nil
-			if refusesDirect(err) {
-				err = r.refuse(h, err)
-			}
-			if err != nil {
-				err = fmt.Errorf("cannot read %s: %w", place.File.Path, plain(err))
-				read.err.Store(&err)
-				return read
-			}
+		if h, err = r.handle(place.File); err != nil {
+			err = fmt.Errorf("cannot read %s: %w", place.File.Path, plain(err))
+			read.err.Store(&err)
+			return read
 		}
 		r.files[place.File] = h
 	}
@@ -161,43 +156,51 @@ func (q *Read) Wait() ([]byte, error) {
 	return q.data, nil
 }
 
-// refuse turns a file to ordinary reads, since direct ones gave an error.
-func (r *Reader) refuse(h *handle, why error) error {
-	s := fmt.Sprintf("the file system of %s has no direct reads (%v)", h.file.Path, plain(why))
-	r.refused.CompareAndSwap(nil, &s)
-	if h.ordinary != nil {
-		return nil
-	}
+// handle opens a file.
+func (r *Reader) handle(f *File) (*handle, error) {
+	h := &handle{file: f}
 	var err error
-	h.ordinary, err = r.open(h.file, false)
-	return err
+	if h.ordinary, err = r.open(f, false); err != nil {
+		return nil, err
+	}
+	if h.direct, err = r.open(f, true); err != nil {
+		h.direct = nil
+		if !refusesDirect(err) {
+			_ = h.ordinary.Close()
+			return nil, err
+		}
+		r.refuse(h, err)
+	}
+	return h, nil
 }
 
-// from gives what to read from, and whether it is direct.
-func (h *handle) from() (source, bool) {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if h.ordinary != nil {
-		return h.ordinary, false
-	}
-	return h.direct, true
+// refuse turns a file to ordinary reads, since direct ones gave an error.
+func (r *Reader) refuse(h *handle, why error) {
+	s := fmt.Sprintf("the file system of %s has no direct reads (%v)", h.file.Path, plain(why))
+	r.refused.CompareAndSwap(nil, &s)
+	h.refused.Store(true)
 }
 
 // read fills a chunk.
 func (r *Reader) read(c *chunk) error {
+	if c.from.ordinary.readCached(c.to[:c.need], c.offset) == c.need {
+		r.bytes.Add(int64(c.need))
+		r.cached.Add(int64(c.need))
+		return nil
+	}
 	for got := 0; got < c.need; {
-		from, direct := c.from.from()
+		direct := !c.from.refused.Load()
+		from := c.from.ordinary
+		if direct {
+			from = c.from.direct
+		}
 		n, err := from.ReadAt(c.to[got:], c.offset+int64(got))
 		if err == io.EOF {
 			err = nil
 		}
 		if err != nil && direct && refusesDirect(err) {
-			c.from.mutex.Lock()
-			err = r.refuse(c.from, err)
-			c.from.mutex.Unlock()
-			if err == nil {
-				continue
-			}
+			r.refuse(c.from, err)
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("cannot read %s from byte %d: %w", c.of.file.Path, c.offset+int64(got), plain(err))

@@ -90,8 +90,8 @@ func TestReader(t *testing.T) {
 			}
 		}
 	})
-	if r.Bytes() == 0 {
-		t.Error("nothing was counted")
+	if all, cached := r.Bytes(); all == 0 || cached > all {
+		t.Errorf("%d bytes were read, %d of them from the cache", all, cached)
 	}
 	if s := r.Refused(); s != "" && (!strings.Contains(s, m.file.Path) || strings.Contains(s, "\n")) {
 		t.Errorf("not a sentence about the file: %q", s)
@@ -103,7 +103,15 @@ type scripted struct {
 	data   []byte
 	direct bool
 	most   int   // bytes a call
+	cached int   // bytes that are in the page cache
 	refuse error // of every call
+}
+
+func (s *scripted) readCached(p []byte, offset int64) int {
+	if offset >= int64(s.cached) {
+		return 0
+	}
+	return copy(p, s.data[offset:s.cached])
 }
 
 func (s *scripted) Close() error { return nil }
@@ -130,8 +138,11 @@ func TestReaderOddities(t *testing.T) {
 		openRefuses      error
 		refused          bool
 		fails            string
+		cached           int64
 	}{
 		"whole":                {direct: scripted{most: 1 << 30}},
+		"half in the cache":    {direct: scripted{most: 1 << 30}, ordinary: scripted{cached: readChunk + 100}, cached: readChunk},
+		"all in the cache":     {direct: scripted{refuse: broken}, ordinary: scripted{cached: readChunk + 777}, cached: readChunk + 777},
 		"a block at a time":    {direct: scripted{most: 4096}},
 		"no multiple":          {direct: scripted{most: 10000}},
 		"ordinary, odd bytes":  {openRefuses: syscall.EINVAL, ordinary: scripted{most: 3001}, refused: true},
@@ -155,6 +166,9 @@ func TestReaderOddities(t *testing.T) {
 			}
 			for _, at := range []int{0, 5, 4096, readChunk - 3} {
 				got, err := r.Start(Place{m.file, int64(at)}, len(m.data)-at, aligned(ReadSpace(len(m.data)-at))).Wait()
+				if _, cached := r.Bytes(); at == 0 && cached != c.cached {
+					t.Errorf("%d bytes came from the cache instead of %d", cached, c.cached)
+				}
 				switch {
 				case c.fails != "":
 					if err == nil || !strings.HasPrefix(err.Error(), "cannot read ") || !strings.Contains(err.Error(), c.fails) || !strings.Contains(err.Error(), m.file.Path) {
