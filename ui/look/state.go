@@ -296,14 +296,14 @@ func (r *itemRenderer) Layout(s fyne.Size) {
 
 func (r *itemRenderer) Refresh() {
 	p, i := Now(), r.i
-	r.back.FillColor = alpha(p.Background, 0)
+	r.back.FillColor = nil
 	if i.hovered {
 		r.back.FillColor = p.Hover
 	}
 	if i.selected {
 		r.back.FillColor = p.Selected
 	}
-	r.edge.FillColor = alpha(p.Accent, 0)
+	r.edge.FillColor = nil
 	if i.selected {
 		r.edge.FillColor = p.Accent
 	}
