@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/color"
 	"math"
 	"os"
 	"os/exec"
@@ -13,6 +15,7 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +23,7 @@ import (
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/app"
 	"fyne.io/fyne/v2/canvas"
+	"fyne.io/fyne/v2/container"
 
 	"velo/bench"
 	"velo/bench/measure"
@@ -36,14 +40,20 @@ import (
 // (the renderer is reported) painting a frame is part of it.
 
 const (
-	childEnv = "VELO_WINDOW_COST" // scene:workers:seconds; of an empty window: repaints a second
-	heapEnv  = "VELO_WINDOW_HEAP" // a file for a profile of the child's heap
+	childEnv = "VELO_WINDOW_COST"  // scene:number:seconds; the number is that of workers, of an empty window repaints a second
+	beganEnv = "VELO_WINDOW_BEGAN" // when the child was started, ns since 1970
+	heapEnv  = "VELO_WINDOW_HEAP"  // a file for a profile of the child's heap
 )
 
 // cost is what a child reports.
 type cost struct {
-	Cores float64 // CPU time over wall time
-	RSS   float64 // MiB at the end
+	Cores    float64   // CPU time over wall time
+	RSS      float64   // MiB at the end
+	Heap     float64   // MiB of it that the Go heap holds after a collection
+	Renderer string    // by OpenGL
+	Paint    float64   // milliseconds from the start of the process to the end of the first painting
+	Switches []float64 // milliseconds from the wish to see a page to the end of its painting
+	Tokens   int       // that streamed
 }
 
 func TestMain(m *testing.M) {
@@ -90,43 +100,123 @@ func play(scene string) (cost, error) {
 	a := app.NewWithID(ID + ".cost")
 	w := a.NewWindow("Velo")
 	t := thread.New(fyne.Do)
-	begin := func() {}
+	keepStill(a.Settings())
+	show := newShowing()
+	var begin, after func()
+	var chat *streamed
 	if part[0] == "empty" {
 		a.Settings().SetTheme(&look.Theme{Mode: look.AlwaysDark})
-		w.SetContent(canvas.NewRectangle(look.Dark.Background))
+		show.in(w, canvas.NewRectangle(look.Dark.Background))
 		w.Resize(fyne.NewSize(1280, 800))
 		begin = func() { repaint(w, workers) }
 	} else {
 		p := newPlayed(workers, part[0])
+		chat = p.chat
 		a.Settings().SetTheme(&look.Theme{})
 		loadFonts()
 		s := ui.New(ui.Params{Console: p, Window: w, Thread: t, Quit: a.Quit, OpenURL: func(string) error { return nil }})
+		show.in(w, w.Content())
 		begin = func() {
 			s.Begin()
-			if part[0] != "idle" {
+			switch part[0] {
+			case "live", "quiet", "runhour":
 				s.Show(ui.RunPage)
+			case "chat", "chathour":
+				s.Show(ui.ChatPage)
+			}
+		}
+		if part[0] == "switch" {
+			after = func() {
+				for range 3 {
+					for _, id := range []string{ui.StartPage, ui.ChatPage, ui.RunPage, ui.SessionsPage, ui.SettingsPage, ui.SuitesPage} {
+						c.Switches = append(c.Switches, show.switching(func() { s.Show(id) }))
+						time.Sleep(300 * time.Millisecond)
+					}
+				}
 			}
 		}
 	}
 	a.Lifecycle().SetOnStarted(func() {
 		begin()
 		go func() {
+			<-show.painted
+			if at, err := strconv.ParseInt(os.Getenv(beganEnv), 10, 64); err == nil {
+				c.Paint = ms(time.Since(time.Unix(0, at)))
+			}
 			time.Sleep(4 * time.Second) // fonts and first painting
+			if after != nil {
+				after()
+			}
 			before, from := cpu(), time.Now()
 			time.Sleep(time.Duration(seconds) * time.Second)
 			c.Cores = (cpu() - before).Seconds() / time.Since(from).Seconds()
-			c.RSS = rss()
+			c.RSS, c.Renderer = rss(), show.renderer
+			if chat != nil {
+				chat.mu.Lock()
+				c.Tokens = chat.total
+				chat.mu.Unlock()
+			}
 			if file := os.Getenv(heapEnv); file != "" {
 				if err := heapProfile(file); err != nil {
 					fmt.Fprintln(os.Stderr, err)
 				}
 			}
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			c.Heap = mib(m.HeapAlloc)
 			fyne.Do(a.Quit)
 		}()
 	})
 	w.ShowAndRun()
 	t.Close()
 	return c, nil
+}
+
+// showing watches the window being painted.
+type showing struct {
+	mark     *canvas.Raster // the last object of the window
+	painted  chan struct{}  // of every painting that paints the mark
+	renderer string
+}
+
+func newShowing() *showing {
+	s := &showing{painted: make(chan struct{}, 1)}
+	pixel := image.NewUniform(color.Transparent)
+	s.mark = canvas.NewRaster(func(int, int) image.Image {
+		if s.renderer == "" {
+			s.renderer = renderer()
+		}
+		select {
+		case s.painted <- struct{}{}:
+		default:
+		}
+		return pixel
+	})
+	s.mark.Resize(fyne.NewSquareSize(1))
+	return s
+}
+
+// in puts the mark above a window's content.
+func (s *showing) in(w fyne.Window, content fyne.CanvasObject) {
+	w.SetPadded(false)
+	w.SetContent(container.NewStack(content, container.NewWithoutLayout(s.mark)))
+}
+
+// switching does something on the UI thread and gives the time until what follows was painted.
+func (s *showing) switching(do func()) float64 {
+	var from time.Time
+	fyne.DoAndWait(func() {
+		from = time.Now()
+		do()
+		s.mark.Refresh()
+		select {
+		case <-s.painted: // of what was before
+		default:
+		}
+	})
+	<-s.painted
+	return ms(time.Since(from))
 }
 
 // heapProfile writes what the heap holds after a collection, and says how much of it the runtime keeps.
@@ -187,6 +277,11 @@ type played struct {
 	state           console.RunState
 	frames          []measure.Snapshot
 	from            time.Time
+	chat            *streamed
+
+	hour *streamed // whose measures are those of the run
+	mu   sync.Mutex
+	told func(string)
 }
 
 // noEngine is an engine that never runs.
@@ -218,7 +313,27 @@ func (noPreferences) Categories() ([]console.Category, error)     { return nil, 
 // 256 tokens.
 func newPlayed(workers int, scene string) *played {
 	p := &played{from: time.Now()}
-	if scene == "idle" {
+	spec := console.RunSpec{Workers: workers, Quiet: scene == "quiet"}
+	p.state = console.RunState{Active: true, SessionID: "played", Title: "Played run", Endpoint: "Workstation", Model: "model",
+		Drawing: bench.DrawingLive, Spec: spec,
+		Progress: runner.Progress{State: runner.Running, Step: 1, Steps: 4, Section: "Prose", Title: "Tell of a harbour", Total: 400}}
+	switch scene {
+	case "idle", "switch":
+		p.state = console.RunState{}
+		return p
+	case "chat":
+		p.state = console.RunState{}
+		p.chat = newStreamed(time.Second, 1<<20, 1)
+		p.chat.changed = func() { p.change(console.ChangedChats) }
+		return p
+	case "chathour":
+		p.state = console.RunState{}
+		p.chat = newStreamed(90*time.Second, 6000, 60)
+		p.chat.changed = func() { p.change(console.ChangedChats) }
+		return p
+	case "runhour":
+		p.hour = newStreamed(90*time.Second, 360_000, 1)
+		p.hour.changed = func() {}
 		return p
 	}
 	live := measure.NewLive(measure.Options{})
@@ -252,14 +367,16 @@ func newPlayed(workers int, scene string) *played {
 			p.frames = append(p.frames, live.Snapshot(now))
 		}
 	}
-	p.state = console.RunState{Active: true, SessionID: "played", Title: "Played run", Endpoint: "Workstation", Model: "model",
-		Drawing: bench.DrawingLive, Spec: console.RunSpec{Workers: workers, Quiet: scene == "quiet"},
-		Progress: runner.Progress{State: runner.Running, Step: 1, Steps: 4, Section: "Prose", Title: "Tell of a harbour", Total: 400}}
 	return p
 }
 
 func (p *played) Run() console.RunState {
 	s := p.state
+	if p.hour != nil {
+		l := p.hour.Live()
+		s.Progress.Elapsed, s.Snapshot, s.Active = l.Elapsed, l.Snapshot, l.Active
+		return s
+	}
 	if len(p.frames) > 0 {
 		s.Progress.Elapsed = time.Since(p.from)
 		s.Snapshot = p.frames[int(s.Progress.Elapsed/(250*time.Millisecond))%len(p.frames)]
@@ -274,18 +391,37 @@ func (p *played) SaveSettings(console.Settings) {}
 func (p *played) Endpoints() []console.Endpoint {
 	return []console.Endpoint{{ID: "b", Name: "Built-in", BuiltIn: true}}
 }
-func (p *played) SelectedEndpoint() string                     { return "b" }
-func (p *played) SelectEndpoint(string)                        {}
-func (p *played) Suites() []console.Suite                      { return nil }
-func (p *played) SuiteText(string) ([]byte, error)             { return nil, nil }
-func (p *played) Status() console.Status                       { return console.Status{} }
-func (p *played) Version() string                              { return "" }
-func (p *played) Recent() []string                             { return nil }
-func (p *played) Changes(func(string)) func()                  { return func() {} }
-func (p *played) Close() error                                 { return nil }
-func (p *played) Sessions() ([]console.Session, error)         { return nil, nil }
-func (p *played) Engine() console.Engine                       { return noEngine{} }
-func (p *played) Chats() console.Chats                         { return noChats{} }
+func (p *played) SelectedEndpoint() string         { return "b" }
+func (p *played) SelectEndpoint(string)            {}
+func (p *played) Suites() []console.Suite          { return nil }
+func (p *played) SuiteText(string) ([]byte, error) { return nil, nil }
+func (p *played) Status() console.Status           { return console.Status{} }
+func (p *played) Version() string                  { return "" }
+func (p *played) Recent() []string                 { return nil }
+func (p *played) Changes(f func(string)) func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = f
+	return func() {}
+}
+
+func (p *played) change(what string) {
+	p.mu.Lock()
+	f := p.told
+	p.mu.Unlock()
+	if f != nil {
+		f(what)
+	}
+}
+func (p *played) Close() error                         { return nil }
+func (p *played) Sessions() ([]console.Session, error) { return nil, nil }
+func (p *played) Engine() console.Engine               { return noEngine{} }
+func (p *played) Chats() console.Chats {
+	if p.chat != nil {
+		return p.chat
+	}
+	return noChats{}
+}
 func (p *played) Preferences() console.Preferences             { return noPreferences{} }
 func (p *played) FindServers(context.Context) []console.Server { return nil }
 func (p *played) Models(context.Context, string) ([]string, error) {
@@ -329,7 +465,7 @@ func BenchmarkWindow(b *testing.B) {
 func measureScene(b *testing.B, scene string) cost {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+scene)
+	cmd.Env = append(os.Environ(), childEnv+"="+scene, fmt.Sprintf("%s=%d", beganEnv, time.Now().UnixNano()))
 	var report strings.Builder
 	cmd.Stderr = &report
 	out, err := cmd.Output()

@@ -41,6 +41,7 @@ func Run(c console.Console, open []string, raise <-chan []string) int {
 	a.SetIcon(fyne.NewStaticResource("velo.png", icons.PNG))
 	a.Settings().SetTheme(&look.Theme{})
 	loadFonts()
+	keepStill(a.Settings())
 	w := a.NewWindow("Velo")
 	w.SetMaster()
 	t := thread.New(fyne.Do)
@@ -48,7 +49,8 @@ func Run(c console.Console, open []string, raise <-chan []string) int {
 		OpenURL: func(path string) error {
 			return a.OpenURL(&url.URL{Scheme: "file", Path: filepath.ToSlash(path)})
 		}})
-	a.Settings().AddListener(func(fyne.Settings) {
+	a.Settings().AddListener(func(set fyne.Settings) {
+		keepStill(set)
 		s.Themed()
 		t.Do(shareFonts) // when Fyne, which listens too, has read them again
 	})
