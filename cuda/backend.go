@@ -31,7 +31,8 @@ type Backend struct {
 	device  *Device
 	k       *Kernels
 	memory  arena
-	scratch Memory // of attention, and of weights on their way
+	scratch Memory // of attention
+	load    loader
 	input   input
 
 	buffers  []*buffer
@@ -69,7 +70,7 @@ func NewBackend(o BackendOptions) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{options: o, device: d, operands: map[operandKey]*Operand{}, inverse: map[*ops.Rope]Memory{}}
-	b.memory.device = d
+	b.memory.device, b.load.b = d, b
 	if b.k, err = d.Kernels(); err == nil {
 		b.scales, err = b.memory.Take("activations", int64(4*max(o.Rows, MaxRows)))
 	}
@@ -93,7 +94,7 @@ func (b *Backend) Close() error {
 	b.finished = true
 	var errs []error
 	b.forget(&errs)
-	errs = append(errs, b.input.close())
+	errs = append(errs, b.load.close(), b.input.close())
 	if b.result != nil {
 		errs = append(errs, b.result.Close())
 	}
@@ -139,8 +140,11 @@ func (b *Backend) Buffer(rows, cols int) ops.Buffer {
 	return f
 }
 
-// loading makes room for weights on their way to the device.
-func (b *Backend) loading() error { return b.grow(&b.scratch, "scratch", slabBytes+1<<20) }
+// scratchLeast is what attention has for its sums from the beginning.
+const scratchLeast = 65 << 20
+
+// loading makes room that a step would have to make otherwise.
+func (b *Backend) loading() error { return b.grow(&b.scratch, "scratch", scratchLeast) }
 
 // grow makes a memory at least so large. What lay in it is lost, and what was
 // captured with it.
@@ -173,6 +177,7 @@ func (b *Backend) Begin(batch *ops.Batch) {
 	}
 	b.flush()
 	b.settle()
+	b.must(b.load.end())
 	b.batch = batch
 	b.must(b.input.begin(b, batch))
 }

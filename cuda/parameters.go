@@ -66,9 +66,6 @@ func storedAs(t ops.WeightType) stored {
 	return stored{F16, 1}
 }
 
-// slabBytes is about how much of a matrix is converted and copied at a time.
-const slabBytes = 64 << 20
-
 // Matrix takes over parts stacked along their first dimension. Parts without data get
 // random numbers, made on the device, for measuring.
 func (b *Backend) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
@@ -120,13 +117,8 @@ func (b *Backend) place(s *stack, as stored, rows int, parts []*ops.Weight) erro
 			}
 			break
 		}
-		slab := min(max(slabBytes/(2*s.in)/16*16, 16), t.Rows())
-		for from := 0; from < t.Rows(); from += slab {
-			for i, p := range converted(t, as, from, min(slab, t.Rows()-from)) {
-				if err := b.k.packPart(matrices[i], b.scratch, p, first+from); err != nil {
-					return err
-				}
-			}
+		if err := b.fetch(matrices, as, t, first); err != nil {
+			return err
 		}
 		first += t.Rows()
 	}
@@ -135,27 +127,31 @@ func (b *Backend) place(s *stack, as stored, rows int, parts []*ops.Weight) erro
 	return nil
 }
 
-// converted is rows of a tensor, n from row from on, as parts of a matrix each.
-func converted(t *ops.Weight, as stored, from, n int) []Part {
-	bytes := t.RowBytes()
-	whole := Part{Rows: n, Data: t.Data[from*bytes : (from+n)*bytes]}
-	switch t.Type {
-	case ops.BF16:
-		return []Part{whole}
-	case ops.NVFP4:
-		scales := len(t.Scale) / t.Rows()
-		whole.Scale, whole.All = t.Scale[from*scales:(from+n)*scales], t.Global
-		return []Part{whole}
-	case ops.FP8Row, ops.F16:
-		whole.Row = make([]float32, n)
-		for i := range whole.Row {
-			whole.Row[i] = 1
-			if t.Type == ops.FP8Row {
-				whole.Row[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Scale[4*(from+i):]))
+// fetch begins to load a tensor into matrices, from row first on. As it lies in its file it is read
+// from there; what has to be converted is looked at in mapped memory.
+func (b *Backend) fetch(matrices []*Matrix, as stored, t *ops.Weight, first int) error {
+	if asItIs(t.Type) {
+		return b.load.matrix(matrices[0], first, t)
+	}
+	rows := b.load.rows(2 * t.Cols())
+	for from := 0; from < t.Rows(); from += rows {
+		n := min(rows, t.Rows()-from)
+		for i, p := range converted(t, as, from, n) {
+			if err := b.load.begin(slab{m: matrices[i], row: first + from, n: n, part: p, sizes: [2]int{len(p.Data)}}); err != nil {
+				return err
 			}
 		}
-		return []Part{whole}
 	}
+	return nil
+}
+
+// asItIs tells whether a type is packed on the device from what lies in the file.
+func asItIs(t ops.WeightType) bool {
+	return t == ops.BF16 || t == ops.F16 || t == ops.FP8Row || t == ops.NVFP4
+}
+
+// converted is rows of a tensor, n from row from on, as parts of a matrix each.
+func converted(t *ops.Weight, as stored, from, n int) []Part {
 	cols := t.Cols()
 	parts := make([]Part, as.matrices)
 	for i := range parts {

@@ -26,6 +26,9 @@ func (b *Backend) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, err
 	if b.failed != nil {
 		return nil, b.failed
 	}
+	if err := b.load.end(); err != nil {
+		return nil, err
+	}
 	switch {
 	case shape.HeadDim > 256:
 		return nil, fmt.Errorf("cannot attend with heads of %d values on the GPU: up to 256 are possible", shape.HeadDim)

@@ -20,6 +20,15 @@ type Place struct {
 	Offset int64
 }
 
+// NewFile is the file at path as it is now.
+func NewFile(path string) (*File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", path, plain(err))
+	}
+	return &File{path, info}, nil
+}
+
 // open opens the file again. It must still be the one that was mapped.
 func (f *File) open(direct bool) (*os.File, error) {
 	flags := os.O_RDONLY
