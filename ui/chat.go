@@ -32,6 +32,9 @@ func (s *Shell) drawChat(f frame) (draw func(), next time.Duration) {
 	draw = s.chat.Prepare(live, f.palette)
 	if live.Active {
 		next = 160 * time.Millisecond // the text; the figures change at most four times a second
+		if s.SlowPaint {
+			next = 250 * time.Millisecond
+		}
 	}
 	return draw, next
 }

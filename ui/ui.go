@@ -37,6 +37,10 @@ type Params struct {
 	Quit    func()                                               // end the program; the console is closed by then
 	OpenURL func(path string) error                              // show a file or folder with the desktop's program
 	After   func(d time.Duration, f func()) (cancel func() bool) // nil: time.AfterFunc
+
+	// SlowPaint says that the processor paints, where every painting of the window is paid for by what is
+	// measured: what streams is drawn four times a second, not six.
+	SlowPaint bool
 }
 
 // The ids of the pages.

@@ -114,7 +114,7 @@ func play(scene string) (cost, error) {
 		chat = p.chat
 		a.Settings().SetTheme(&look.Theme{})
 		loadFonts()
-		s := ui.New(ui.Params{Console: p, Window: w, Thread: t, Quit: a.Quit, OpenURL: func(string) error { return nil }})
+		s := ui.New(ui.Params{Console: p, Window: w, Thread: t, Quit: a.Quit, SlowPaint: bySoftware(paints), OpenURL: func(string) error { return nil }})
 		show.in(w, w.Content())
 		begin = func() {
 			s.Begin()
@@ -150,7 +150,7 @@ func play(scene string) (cost, error) {
 			before, from := cpu(), time.Now()
 			time.Sleep(time.Duration(seconds) * time.Second)
 			c.Cores = (cpu() - before).Seconds() / time.Since(from).Seconds()
-			c.RSS, c.Renderer = rss(), show.renderer
+			c.RSS, c.Renderer = rss(), paints
 			if chat != nil {
 				chat.mu.Lock()
 				c.Tokens = chat.total
@@ -175,18 +175,14 @@ func play(scene string) (cost, error) {
 
 // showing watches the window being painted.
 type showing struct {
-	mark     *canvas.Raster // the last object of the window
-	painted  chan struct{}  // of every painting that paints the mark
-	renderer string
+	mark    *canvas.Raster // the last object of the window
+	painted chan struct{}  // of every painting that paints the mark
 }
 
 func newShowing() *showing {
 	s := &showing{painted: make(chan struct{}, 1)}
 	pixel := image.NewUniform(color.Transparent)
 	s.mark = canvas.NewRaster(func(int, int) image.Image {
-		if s.renderer == "" {
-			s.renderer = renderer()
-		}
 		select {
 		case s.painted <- struct{}{}:
 		default:

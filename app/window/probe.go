@@ -3,11 +3,12 @@ package window
 import (
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/go-gl/glfw/v3.4/glfw"
 )
 
-// probe opens and closes an invisible window with what Fyne asks for. Fyne itself ends the process
+// probe opens and closes an invisible window with what Fyne asks for, and notes who paints it. Fyne itself ends the process
 // with a line of log where there is no display or no OpenGL; here that becomes a sentence.
 func probe() (err error) {
 	const instead = "Velo also works without a window: velo bench quick"
@@ -39,6 +40,25 @@ func probe() (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot open a window: the display has no OpenGL 2.1 (%v). Install a driver, or Mesa's software one (libgl1-mesa-dri). %s", err, instead)
 	}
-	w.Destroy()
+	defer w.Destroy()
+	w.MakeContextCurrent()
+	defer glfw.DetachCurrentContext()
+	if loadGL() == nil { // Fyne will say it better
+		paints = renderer()
+	}
 	return nil
+}
+
+// paints is who paints, as OpenGL names it; empty where it is not known.
+var paints string
+
+// bySoftware tells whether a renderer paints with the processor, not with a GPU.
+func bySoftware(renderer string) bool {
+	name := strings.ToLower(renderer)
+	for _, s := range []string{"llvmpipe", "softpipe", "swrast", "software", "swiftshader", "gdi generic", "basic render"} {
+		if strings.Contains(name, s) {
+			return true
+		}
+	}
+	return false
 }

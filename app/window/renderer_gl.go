@@ -1,8 +1,11 @@
-//go:build !windows && !arm64 && !arm
+//go:build (!arm64 && !arm) || darwin
 
 package window
 
 import "github.com/go-gl/gl/v2.1/gl"
 
-// renderer is who paints, as OpenGL names it. Call it while the window is painted.
+// loadGL readies OpenGL for the context that is current.
+func loadGL() error { return gl.Init() }
+
+// renderer is who paints, as OpenGL names it. A context must be current.
 func renderer() string { return gl.GoStr(gl.GetString(gl.RENDERER)) }
