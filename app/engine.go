@@ -29,6 +29,7 @@ type theEngine struct {
 	key  string               // and the key
 	// tells is where the engine that was started last sends its telemetry; empty = nowhere.
 	tells string
+	probe func() // ends the probe that runs; nil: none does
 }
 
 var _ console.Engine = (*theEngine)(nil)
@@ -209,7 +210,15 @@ func (e *theEngine) elsewhere() string {
 func (e *theEngine) Stop() { e.process.Stop() }
 
 // close stops the engine and returns when it is gone.
-func (e *theEngine) close() { e.process.Close() }
+func (e *theEngine) close() {
+	e.mu.Lock()
+	end := e.probe
+	e.mu.Unlock()
+	if end != nil {
+		end()
+	}
+	e.process.Close()
+}
 
 // Status implements console.Engine.
 func (e *theEngine) Status() console.EngineStatus {
@@ -231,7 +240,7 @@ func (e *theEngine) Status() console.EngineStatus {
 		s.Figures = console.EngineFigures{
 			Running: measure.Num(f.Running), Waiting: measure.Num(f.Waiting), KV: measure.Num(f.KV), Cached: measure.Num(f.Cached),
 			Acceptance: measure.Num(f.Acceptance), Tokens: measure.Num(f.Tokens), Rate: measure.Num(f.Rate),
-			StepP50: measure.Num(f.StepP50), StepP90: measure.Num(f.StepP90),
+			StepP50: measure.Num(f.StepP50), StepP90: measure.Num(f.StepP90), GPU: gpuFigures(f.GPU),
 		}
 	}
 	return s

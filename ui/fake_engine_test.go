@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +26,11 @@ type fakeEngine struct {
 	refused error // of Start
 	log     []console.LogLine
 	did     []string // "start", "restart", "stop"
+
+	report  console.ProbeReport
+	failing error         // of Probe
+	probing chan struct{} // Probe waits for it, unless nil
+	probed  []string      // choices
 }
 
 var _ console.Engine = (*fakeEngine)(nil)
@@ -86,6 +92,30 @@ func (e *fakeEngine) act(what, state string) error {
 func (e *fakeEngine) Start() error   { return e.act("start", console.EngineStarting) }
 func (e *fakeEngine) Restart() error { return e.act("restart", console.EngineStopping) }
 func (e *fakeEngine) Stop()          { _ = e.act("stop", console.EngineStopping) }
+
+func (e *fakeEngine) ProbeChoices() []console.ProbeChoice {
+	list := []console.ProbeChoice{{ID: "qwen3.6-27b:nvfp4", Title: "qwen3.6-27b in nvfp4, made up"}, {Title: "The device alone"}}
+	if c := e.Config(); c.Model != "" {
+		list = append([]console.ProbeChoice{{ID: "model", Title: filepath.Base(c.Model)}}, list...)
+	}
+	return list
+}
+
+func (e *fakeEngine) Probe(ctx context.Context, choice string) (console.ProbeReport, error) {
+	e.mu.Lock()
+	e.probed = append(e.probed, choice)
+	wait := e.probing
+	e.mu.Unlock()
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return console.ProbeReport{}, ctx.Err()
+		}
+	}
+	defer e.lock()()
+	return e.report, e.failing
+}
 
 func (e *fakeEngine) Status() console.EngineStatus { defer e.lock()(); return e.status }
 

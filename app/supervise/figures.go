@@ -28,6 +28,7 @@ type Figures struct {
 	Tokens           float64   // generated for requests that have ended
 	Rate             float64   // generated a second, between the last two readings
 	StepP50, StepP90 float64   // seconds
+	GPU              *GPU      // nil: nothing is known of one
 
 	generated float64 // grows with every token: what Rate is computed of
 }
@@ -48,7 +49,24 @@ type health struct {
 	Telemetry struct {
 		StepP50 *float64 `json:"step_ms_p50"`
 		StepP90 *float64 `json:"step_ms_p90"`
+		GPU     *GPU     `json:"gpu"`
 	} `json:"telemetry"`
+}
+
+// GPU is what the engine's GPU tells, as /health has it; what it does not tell is nil.
+type GPU struct {
+	Name        string   `json:"name"`
+	Utilisation *float64 `json:"utilization"` // 0 to 1
+	MemoryBusy  *float64 `json:"memory_busy"` // 0 to 1
+	Power       *float64 `json:"power_w"`
+	PowerLimit  *float64 `json:"power_limit_w"`
+	SMClock     *float64 `json:"sm_clock_hz"`
+	MemoryClock *float64 `json:"memory_clock_hz"`
+	Temperature *float64 `json:"temperature_c"`
+	Used        *float64 `json:"memory_used_bytes"`
+	Total       *float64 `json:"memory_total_bytes"`
+	Source      string   `json:"memory_source"` // nvml, or meminfo: the machine's
+	Throttled   []string `json:"throttled"`
 }
 
 // probe waits for the first health check that passes, and then reads the figures until the engine
@@ -235,6 +253,7 @@ func figures(families map[string]*dto.MetricFamily, last Figures, h health, now 
 		Acceptance: share("spec_accepted_tokens_total", "spec_draft_tokens_total"),
 		Tokens:     value("generation_tokens_total"), Rate: math.NaN(),
 		StepP50: ms(h.Telemetry.StepP50), StepP90: ms(h.Telemetry.StepP90),
+		GPU: h.Telemetry.GPU,
 	}
 	// Tokens are counted when their request ends; rows of decoding while it runs, one a token unless
 	// tokens are drafted.

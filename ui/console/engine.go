@@ -65,6 +65,7 @@ type EngineFigures struct {
 	Tokens           measure.Num // generated for requests that have ended
 	Rate             measure.Num // generated a second, now
 	StepP50, StepP90 measure.Num // seconds
+	GPU              *GPUFigures // nil: it computes on no GPU, or nothing is known of it
 }
 
 // EngineFailure is why the engine ended although nobody asked it to.
@@ -120,6 +121,12 @@ type Engine interface {
 	Restart() error
 	Stop()
 	Status() EngineStatus
+	// ProbeChoices are what can be probed, the best one first; the model is among them where one was
+	// chosen.
+	ProbeChoices() []ProbeChoice
+	// Probe measures the GPU, and what a step of a model takes on it, in a process of its own. It
+	// takes some seconds and ends early when ctx does. An error may be a *ProbeError.
+	Probe(ctx context.Context, choice string) (ProbeReport, error)
 	// Log returns the lines from number n on that are still kept, and the number to ask with next.
 	Log(n uint64) (lines []LogLine, next uint64)
 }

@@ -64,6 +64,8 @@ type Page struct {
 	note                       *look.Paragraph
 	failure                    failurePanel
 	gauges                     gauges
+	gpu                        gpuGauges
+	probe                      probePanel
 	architecture, format, size *look.Text
 	made                       *look.Text
 	fit, sum                   *look.Paragraph
@@ -115,6 +117,8 @@ func New(p Params) *Page {
 	g.note.Hide()
 	g.failure.build(g)
 	g.gauges.build()
+	g.gpu.build()
+	g.probe.build(g)
 
 	fact := func(name string) (*look.Text, fyne.CanvasObject) {
 		t := look.NewText("—").Fixed(fieldWidth)
@@ -137,10 +141,11 @@ func New(p Params) *Page {
 	})
 
 	top := look.Rows(look.Step, g.head, look.Trailing(look.Gap, g.lamp.Container, look.Sized(400, 0, g.detail)), g.progress)
-	body := look.Rows(look.Gap, g.note, g.failure.view, g.gauges.view,
+	body := look.Rows(look.Gap, g.note, g.failure.view, g.gauges.view, g.gpu.view,
 		look.Flow(look.Gap, fieldWidth, a, f, s, m), look.Rows(look.Half, g.fit, g.sum), look.Rule(),
 		g.form.view, g.hint,
-		look.Trailing(look.Gap, look.Rows(look.Half, look.NewText("The same on the command line").Sized(look.Small).In(look.Muted), g.command), copyCommand))
+		look.Trailing(look.Gap, look.Rows(look.Half, look.NewText("The same on the command line").Sized(look.Small).In(look.Muted), g.command), copyCommand),
+		look.Rule(), g.probe.view)
 	g.scroll = look.NewScroll(look.Inset(0, look.Gap, look.Gap, 0, body))
 	g.full = look.Frame(nil, nil, g.left, look.Inset(look.Gap, look.Margin-look.Gap, look.Step, look.Margin,
 		look.Frame(look.Inset(0, look.Gap, look.Gap, 0, top), nil, nil, container.New(split{}, g.scroll, look.Inset(0, look.Gap, 0, 0, look.Rows(0, look.Rule())), look.Inset(0, look.Gap, 0, 0, g.log.view)))))
@@ -218,6 +223,7 @@ func (g *Page) Reload() {
 	}
 	g.title.Set(name)
 	g.place.Set(c.Model)
+	g.probe.choices()
 	if c.Model != was || g.asked == 0 {
 		g.inspect()
 	}
@@ -445,6 +451,7 @@ func (g *Page) show(s console.EngineStatus, lines []console.LogLine) {
 	}
 	moved = g.failure.show(s) || moved
 	moved = g.gauges.show(s) || moved
+	moved = g.gpu.show(s) || moved
 	if was.State != s.State || was.Config != s.Config {
 		g.showFacts()
 		g.update()
