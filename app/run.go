@@ -16,6 +16,7 @@ import (
 	"velo/engine"
 	"velo/engine/chat"
 	"velo/engine/host"
+	"velo/engine/ops"
 	"velo/engine/sample"
 )
 
@@ -227,22 +228,48 @@ func (t timings) print(w io.Writer, asJSON, silent bool) error {
 	return nil
 }
 
-// loading shows how far loading has got, where a person looks on.
-func loading(w io.Writer) func(done, total int64) {
+// loading shows how far loading has got and how fast it goes, where a person looks on.
+func loading(w io.Writer) func(engine.Progress) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
 	last := -1
-	return func(done, total int64) {
-		percent := int(math.Floor(100 * float64(done) / float64(max(1, total))))
+	return func(p engine.Progress) {
+		percent := int(math.Floor(100 * float64(p.Done) / float64(max(1, p.Total))))
 		if percent == last {
 			return
 		}
 		last = percent
-		fmt.Fprintf(w, "\rloading %3d %%", percent)
-		if done == total {
+		fmt.Fprintf(w, "\rloading %3d %%%s\x1b[K", percent, rateText(", ", p.Rate))
+		if p.Done == p.Total {
 			fmt.Fprint(w, "\r\x1b[K")
 		}
 	}
+}
+
+// rateText is a rate of loading, with what stands before it; nothing while it is not known.
+func rateText(before string, bytes float64) string {
+	if bytes <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s%.2f GB/s", before, bytes/1e9)
+}
+
+// loadedText says how weights came, "" if the backend does not read them itself.
+func loadedText(l ops.Loaded, took time.Duration) string {
+	if l.Read <= 0 || took <= 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%.2f GB, %.2f GB/s", float64(l.Read)/1e9, float64(l.Read)/1e9/took.Seconds())
+	switch {
+	case l.Cached >= l.Read:
+		text += ", from the page cache"
+	case l.Cached > 0:
+		text += fmt.Sprintf(", %d %% from the page cache", 100*l.Cached/l.Read)
+	}
+	if l.Refused != "" {
+		text += "; " + l.Refused
+	}
+	return text
 }

@@ -258,13 +258,13 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 	}
 	var mu sync.Mutex
 	percent := int64(-1)
-	o.Progress = func(done, total int64) {
-		s.say.loading(done, total)
+	o.Progress = func(p engine.Progress) {
+		s.say.loading(p)
 		mu.Lock()
 		defer mu.Unlock()
-		if p := 100 * done / max(1, total); p/10 > percent/10 || percent < 0 {
-			percent = p
-			s.log.Info("loading", "percent", p, "bytes", done, "of", total)
+		if now := 100 * p.Done / max(1, p.Total); now/10 > percent/10 || percent < 0 {
+			percent = now
+			s.log.Info("loading", "percent", now, "bytes", p.Done, "of", p.Total, "GB/s", fmt.Sprintf("%.2f", p.Rate/1e9))
 		}
 	}
 	return o, nil
@@ -331,6 +331,9 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 		defer s.queue.Guard(exitAbort)
 		api.Warm()
 	}()
+	if text := loadedText(e.Loaded, took); text != "" {
+		s.log.Info("weights", "read", text)
+	}
 	s.log.Info("ready", "url", s.url, "model", name, "context", e.Context, "lanes", e.Lanes, "device", e.Device, "loaded_s", fmt.Sprintf("%.1f", took.Seconds()))
 	fmt.Fprintf(out, "Ready: %s/v1 serves %s\n", s.url, name)
 	s.say.ready(s.url, name, e.Context, e.Lanes)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"velo/engine"
 )
 
 // The codes of failures that a parent is told; app/supervise explains them.
@@ -88,23 +90,24 @@ func (t *teller) say(must bool, v any) {
 }
 
 // loading tells how far loading is, ten times a second at most and at its end.
-func (t *teller) loading(done, total int64) {
-	if t == nil || total <= 0 {
+func (t *teller) loading(p engine.Progress) {
+	if t == nil || p.Total <= 0 {
 		return
 	}
 	now := time.Now()
 	t.mu.Lock()
-	due := done == total || now.Sub(t.last) >= 100*time.Millisecond
+	due := p.Done == p.Total || now.Sub(t.last) >= 100*time.Millisecond
 	if due {
 		t.last = now
 	}
 	t.mu.Unlock()
 	if due {
 		t.say(false, struct {
-			State string `json:"state"`
-			Done  int64  `json:"done"`
-			Total int64  `json:"total"`
-		}{"loading", min(done, total), total})
+			State string  `json:"state"`
+			Done  int64   `json:"done"`
+			Total int64   `json:"total"`
+			Rate  float64 `json:"rate,omitempty"` // bytes a second
+		}{"loading", min(p.Done, p.Total), p.Total, p.Rate})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"velo/engine/backend"
 	"velo/engine/chat"
 	"velo/engine/model"
+	"velo/engine/ops"
 	"velo/engine/sample"
 	"velo/engine/tokenizer"
 	"velo/engine/weights"
@@ -20,17 +21,17 @@ import (
 
 // Options size an engine. The zero value serves up to eight requests of up to 4096 tokens.
 type Options struct {
-	Backend     string                  // one of backend.Names; "" is the best one there is
-	Context     int                     // tokens of one request, prompt and answer; 0 = 4096 or the model's own, if less
-	Lanes       int                     // requests in one step; 0 = 8
-	Tokens      int                     // tokens remembered of all together; 0 = Lanes × Context
-	Checkpoints int                     // recurrent states kept beside the lanes' own, of a hybrid model
-	Rows        int                     // most rows of a step; 0 = 512
-	Outputs     int                     // most rows of a step whose logits are wanted; 0 = 16, and at least Lanes
-	Workers     int                     // threads of the processor; 0 = all
-	Exact       bool                    // float32 arithmetic for every weight
-	Available   int64                   // bytes of memory that may be used; 0 = as much as it takes
-	Progress    func(done, total int64) // bytes of weights taken over, while loading; may be nil
+	Backend     string         // one of backend.Names; "" is the best one there is
+	Context     int            // tokens of one request, prompt and answer; 0 = 4096 or the model's own, if less
+	Lanes       int            // requests in one step; 0 = 8
+	Tokens      int            // tokens remembered of all together; 0 = Lanes × Context
+	Checkpoints int            // recurrent states kept beside the lanes' own, of a hybrid model
+	Rows        int            // most rows of a step; 0 = 512
+	Outputs     int            // most rows of a step whose logits are wanted; 0 = 16, and at least Lanes
+	Workers     int            // threads of the processor; 0 = all
+	Exact       bool           // float32 arithmetic for every weight
+	Available   int64          // bytes of memory that may be used; 0 = as much as it takes
+	Progress    func(Progress) // how far loading is; may be nil
 }
 
 // Engine is a loaded model.
@@ -42,7 +43,8 @@ type Engine struct {
 	Template  *chat.Template // nil if the model has none
 	Source    string         // the template's text
 	Model     *model.Model
-	Device    string // what it is computed on, in words
+	Device    string     // what it is computed on, in words
+	Loaded    ops.Loaded // how the weights came, if the backend reads them itself
 	Fit       weights.Fit
 	EOS       []int32 // all ids that end an answer, ascending
 	Context   int     // most tokens of one request, prompt and answer
@@ -130,13 +132,16 @@ func load(path string, w *weights.Model, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.Device = e.backend.Name()
-	source := &counted{model: w, total: w.Bytes(), progress: o.Progress}
+	source := newCounted(w, o.Progress)
 	e.Model, err = model.New(&w.Config, source, e.backend, model.Options{Tokens: o.Tokens, Sequences: o.Lanes + o.Checkpoints, Outputs: o.Outputs})
 	if err != nil {
 		_ = e.backend.Close()
 		return nil, fmt.Errorf("cannot load %s: %w", path, err)
 	}
 	source.end()
+	if l, ok := e.backend.(ops.Loader); ok {
+		e.Loaded = l.Loaded()
+	}
 	return e, nil
 }
 
@@ -227,32 +232,4 @@ func defaults(g weights.Generation) sample.Params {
 		p.Temperature = 1
 	}
 	return p
-}
-
-// counted tells how far a backend has got with the weights: when it asks for a tensor it is done
-// with the one before.
-type counted struct {
-	model       *weights.Model
-	done, total int64
-	last        int64
-	progress    func(done, total int64)
-}
-
-func (c *counted) Tensor(name string) (*weights.Tensor, bool) {
-	t, ok := c.model.Tensor(name)
-	c.done += c.last
-	c.last = 0
-	if ok {
-		c.last = int64(len(t.Data) + len(t.Scale))
-	}
-	if c.progress != nil {
-		c.progress(min(c.done, c.total), c.total)
-	}
-	return t, ok
-}
-
-func (c *counted) end() {
-	if c.progress != nil {
-		c.progress(c.total, c.total)
-	}
 }

@@ -24,11 +24,11 @@ func loadTiny(t *testing.T, family string, o Options) *Engine {
 func TestLoad(t *testing.T) {
 	for _, family := range []string{enginetest.Plain, enginetest.Hybrid} {
 		var last, total int64
-		e := loadTiny(t, family, Options{Context: 128, Lanes: 2, Progress: func(done, all int64) {
-			if done < last {
-				t.Errorf("progress went back from %d to %d", last, done)
+		e := loadTiny(t, family, Options{Context: 128, Lanes: 2, Progress: func(p Progress) {
+			if p.Done < last {
+				t.Errorf("progress went back from %d to %d", last, p.Done)
 			}
-			last, total = done, all
+			last, total = p.Done, p.Total
 		}})
 		if last != total || total != e.Weights.Bytes() {
 			t.Errorf("%s: progress ended at %d of %d, of %d bytes", family, last, total, e.Weights.Bytes())
