@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"velo/engine"
 	"velo/engine/backend"
 	"velo/engine/probe"
 	"velo/engine/synthetic"
@@ -58,7 +59,9 @@ func probeCommand() *cobra.Command {
 			errs := cmd.ErrOrStderr()
 			if !asJSON {
 				o.Say = func(sentence string) { fmt.Fprintln(errs, sentence) }
-				o.Progress = loading(errs)
+				if show := loading(errs); show != nil {
+					o.Progress = func(done, total int64) { show(engine.Progress{Done: done, Total: total}) }
+				}
 			}
 			r, err := runProbe(cmd, o)
 			if asJSON {
