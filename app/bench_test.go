@@ -19,6 +19,9 @@ import (
 // TestMain lets this test's own binary be the program: the built-in endpoint starts it as `velo sim`,
 // the window its engine as `velo serve`.
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(recordingChild); dir != "" {
+		recordUntilKilled(dir)
+	}
 	if len(os.Args) > 1 && (os.Args[1] == "sim" || os.Args[1] == "serve") {
 		os.Exit(Main(os.Args[1:], nil))
 	}

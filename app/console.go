@@ -81,6 +81,7 @@ func newConsole(st *store.Store, dir string) *theConsole {
 		c.notice(fmt.Sprintf("%d sessions that were measured outside the window were taken in.", n))
 	}
 	c.chats = newChats(c)
+	c.telemetry.begin()
 	return c
 }
 
@@ -299,11 +300,7 @@ func (c *theConsole) Sessions() ([]console.Session, error) {
 
 // Report implements console.Console.
 func (c *theConsole) Report(id string) (*report.Report, error) {
-	s, err := c.store.Session(id)
-	if err != nil {
-		return nil, err
-	}
-	return report.New(s, report.Options{Version: version}), nil
+	return reportOf(c.store, id, c.notice)
 }
 
 // DeleteSession implements console.Console.
@@ -312,6 +309,7 @@ func (c *theConsole) DeleteSession(id string) error {
 	if err := c.store.Delete(id); err != nil {
 		return err
 	}
+	c.telemetry.count()
 	c.changed(console.ChangedSessions)
 	return nil
 }

@@ -1,29 +1,32 @@
 package app
 
 import (
+	"fmt"
+	"io"
 	"os"
 
-	"velo/bench"
+	"velo/bench/report"
 	"velo/store"
 )
 
-// findSession reads a session from a .velo file or from the store.
-func findSession(idOrFile string) (*bench.Session, error) {
+// findReport computes the report of a session of a .velo file or of the store. What is left out of it is told
+// to errs.
+func findReport(idOrFile string, errs io.Writer) (*report.Report, error) {
 	if info, err := os.Stat(idOrFile); err == nil && !info.IsDir() {
 		s, err := store.ReadFile(idOrFile)
 		if err != nil {
 			return nil, exit{exitFailed, err.Error()}
 		}
-		return s, nil
+		return report.New(s, report.Options{Version: version}), nil
 	}
 	st, err := openForReading()
 	if err != nil {
 		return nil, err
 	}
 	defer st.Close()
-	s, err := st.Session(idOrFile)
+	r, err := reportOf(st, idOrFile, func(text string) { fmt.Fprintln(errs, "velo: "+text) })
 	if err != nil {
 		return nil, exit{exitFailed, err.Error()}
 	}
-	return s, nil
+	return r, nil
 }

@@ -90,11 +90,10 @@ func reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			session, err := findSession(args[0])
+			r, err := findReport(args[0], cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			r := report.New(session, report.Options{Version: version})
 			var files []string
 			if len(formats) > 0 || out != "" {
 				if len(formats) == 0 {

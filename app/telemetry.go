@@ -29,7 +29,9 @@ type theTelemetry struct {
 	recordings map[string]*otlp.Recording
 	recorded   []console.TelemetryRecorded
 	kept       sync.WaitGroup // of recordings that are being kept
+	disk       console.TelemetryDisk
 	closed     bool
+	end        chan struct{}
 }
 
 var _ console.Telemetry = (*theTelemetry)(nil)
@@ -57,7 +59,7 @@ func defaultTelemetry() console.TelemetrySettings {
 }
 
 func newTelemetry(c *theConsole) *theTelemetry {
-	t := &theTelemetry{console: c, receiver: otlp.New(otlp.Options{}), settings: defaultTelemetry(), recordings: map[string]*otlp.Recording{}}
+	t := &theTelemetry{console: c, receiver: otlp.New(otlp.Options{}), settings: defaultTelemetry(), recordings: map[string]*otlp.Recording{}, end: make(chan struct{})}
 	kept := t.settings
 	kept.HTTP = nil // a list that is read is not to be written over the default one
 	found, err := c.store.Settings(telemetrySettingsName, telemetrySettingsSchema, &kept)
@@ -135,6 +137,10 @@ func checkReceiver(s console.TelemetrySettings) error {
 		return errors.New("cannot record so many tokens: from 1 to 100 million")
 	case s.Bytes < 1<<20 || s.Bytes > 16<<30:
 		return errors.New("cannot record so much: from 1 MiB to 16 GiB")
+	case s.DeleteAfter != 0 && s.DeleteAfter < time.Hour || s.DeleteAfter > 100*365*24*time.Hour:
+		return errors.New("cannot delete recordings after so long: from 1 hour to 100 years, or 0 for never")
+	case s.DiskBytes != 0 && s.DiskBytes < 1<<20 || s.DiskBytes > 1<<50:
+		return errors.New("cannot give recordings so much of the disk: from 1 MiB on, or 0 for no bound")
 	}
 	return nil
 }
@@ -177,6 +183,7 @@ func (t *theTelemetry) SaveSettings(s console.TelemetrySettings, token *string) 
 	if err := t.console.store.PutSettings(telemetrySettingsName, telemetrySettingsSchema, s); err != nil {
 		return fmt.Errorf("cannot keep the settings of the receiver: %w", err)
 	}
+	t.retain()
 	return nil
 }
 
@@ -210,7 +217,7 @@ func (t *theTelemetry) Snapshot(q otlp.Query) console.TelemetrySnapshot {
 	s := console.TelemetrySnapshot{Snapshot: t.receiver.Snapshot(q)}
 	s.Sources = sourcesOf(&s.Snapshot)
 	t.mu.Lock()
-	s.Recorded = slices.Clone(t.recorded)
+	s.Recorded, s.Disk = slices.Clone(t.recorded), t.disk
 	t.mu.Unlock()
 	slices.Reverse(s.Recorded)
 	s.Deaf = t.deaf(&s.State)
@@ -236,6 +243,9 @@ func (t *theTelemetry) runs(n int) {
 // close ends listeners and recordings, and returns when what was recorded is kept.
 func (t *theTelemetry) close() {
 	t.mu.Lock()
+	if !t.closed {
+		close(t.end)
+	}
 	t.closed = true
 	t.mu.Unlock()
 	t.receiver.Close()

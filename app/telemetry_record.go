@@ -7,9 +7,7 @@ import (
 
 	"velo/bench"
 	"velo/bench/otlp"
-	"velo/bench/otlp/offset"
 	"velo/bench/otlp/stream"
-	"velo/store"
 	"velo/ui/console"
 )
 
@@ -70,6 +68,7 @@ func (t *theTelemetry) keep(id string, r *otlp.Recording, rec *recording, title 
 	t.recorded = append(t.recorded, o)
 	t.recorded = t.recorded[max(0, len(t.recorded)-mostRecorded):]
 	t.mu.Unlock()
+	t.retain()
 	t.console.changed(console.ChangedSessions)
 	t.console.changed(console.ChangedTelemetry)
 }
@@ -84,54 +83,14 @@ func (t *theTelemetry) StopRecording(id string) {
 	}
 }
 
-// Bounds of what a recording is compared with: clocks of two machines may differ by minutes, and
-// sessions are read whole.
-const (
-	compareSlack = 10 * time.Minute
-	mostCompared = 20
-)
-
 // Compare implements console.Telemetry.
 func (t *theTelemetry) Compare(id string) ([]console.TelemetryPair, error) {
-	st := t.console.store
-	mine, err := st.Summary(id)
+	told, err := t.console.store.Session(id)
 	if err != nil {
 		return nil, err
 	}
-	told, err := st.Session(id)
-	if err != nil {
-		return nil, err
-	}
-	if told.Header.Environment.Extra[otlp.Recorded] == "" {
+	if !told.Header.Told() {
 		return nil, fmt.Errorf("cannot compare the session %s with telemetry: it was not recorded from telemetry", id)
 	}
-	all, err := st.Sessions()
-	if err != nil {
-		return nil, err
-	}
-	var out []console.TelemetryPair
-	read := 0
-	for _, s := range all {
-		if s.ID == id || !overlaps(s, mine) || read == mostCompared {
-			continue
-		}
-		client, err := st.Session(s.ID)
-		if err != nil {
-			t.console.notice(fmt.Sprintf("The session %s could not be read back: %v", s.ID, err))
-			continue
-		}
-		if client.Header.Environment.Extra[otlp.Recorded] != "" {
-			continue
-		}
-		read++
-		if a := offset.Align(told, client); len(a.Pairs) > 0 {
-			out = append(out, console.TelemetryPair{ID: s.ID, Title: s.Title, Alignment: a})
-		}
-	}
-	return out, nil
-}
-
-// overlaps tells whether two sessions ran at the same time, as far as clocks of two machines say.
-func overlaps(a, b store.Summary) bool {
-	return a.Began.Before(b.Began.Add(b.Duration+compareSlack)) && b.Began.Before(a.Began.Add(a.Duration+compareSlack))
+	return besides(t.console.store, told, t.console.notice)
 }

@@ -292,6 +292,9 @@ func TestRunsAndTelemetryAreJoined(t *testing.T) {
 	if err != nil || len(both) != 1 || both[0].ID != s.SessionID || len(both[0].Pairs) != pairs || !both[0].Median.Ok() || !both[0].Known() {
 		t.Errorf("compared: %+v, %v", both, err)
 	}
+	if r, err := c.Report(id); err != nil || r.Section("sides") == nil || len(r.Section("sides").Tables) != 1 || len(r.Section("sides").Tables[0].Rows) != pairs {
+		t.Errorf("the report does not set the server beside the client: %v", err)
+	}
 	if _, err := c.Telemetry().Compare(s.SessionID); err == nil {
 		t.Error("a session of the client was taken for one of telemetry")
 	}

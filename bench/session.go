@@ -19,6 +19,13 @@ type Session struct {
 	Finish    *Finish
 }
 
+// RecordedFromTelemetry is the key of Environment.Extra that marks a session of what an engine told: no
+// client measured it, and its times are of the emitter's clock.
+const RecordedFromTelemetry = "Recorded from telemetry"
+
+// Told tells whether the session is such a one.
+func (h *Header) Told() bool { return h.Environment.Extra[RecordedFromTelemetry] != "" }
+
 // Exchange is one request and everything that came back.
 type Exchange struct {
 	Request *Request

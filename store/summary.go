@@ -15,6 +15,7 @@ type Summary struct {
 	Model    string        `json:"model"`
 	Endpoint string        `json:"endpoint"` // the user's name for it, else its URL
 	BuiltIn  bool          `json:"built_in,omitempty"`
+	Told     bool          `json:"told,omitempty"`     // recorded from telemetry: no client measured it
 	Suite    string        `json:"suite,omitempty"`    // title
 	Category string        `json:"category,omitempty"` // one of Store.Categories, that the user gave it
 	Began    time.Time     `json:"began"`
@@ -97,6 +98,7 @@ func (t *tally) header(h *bench.Header) {
 	if t.sum.Endpoint == "" {
 		t.sum.Endpoint = h.Endpoint.URL
 	}
+	t.sum.Told = h.Told()
 	t.sum.Began, t.sum.Workers = h.Anchor, h.Plan.Workers
 	var suite struct {
 		Title string `json:"title"`

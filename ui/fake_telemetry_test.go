@@ -52,6 +52,11 @@ func (t *fakeTelemetry) SaveSettings(s console.TelemetrySettings, token *string)
 	return nil
 }
 
+func (t *fakeTelemetry) Disk() console.TelemetryDisk {
+	defer t.lock()()
+	return t.snapshot.Disk
+}
+
 func (t *fakeTelemetry) FreePort(from int) int {
 	defer t.lock()()
 	for p := from; ; p++ {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"velo/bench"
+	"velo/bench/otlp/offset"
 	"velo/bench/otlp/stream"
 )
 
@@ -186,6 +187,9 @@ func (rec *Recording) write(events []bench.Event, c stream.TapeCounts) {
 	if len(events) > 0 && !rec.open {
 		rec.open = true
 		rec.options.Sink.Append(rec.header(c))
+		// At once, so that a recording that a crash cuts off says it too.
+		rec.options.Sink.Append(&bench.Note{Text: "recorded from telemetry: all times are of the emitter's clock. " +
+			"The trust panel is about a measuring client; here there was none."})
 	}
 	for _, e := range events {
 		rec.options.Sink.Append(e)
@@ -194,9 +198,6 @@ func (rec *Recording) write(events []bench.Event, c stream.TapeCounts) {
 	rec.state.TapeCounts = c
 	rec.mu.Unlock()
 }
-
-// Recorded is the key of Environment.Extra that marks a session recorded from telemetry.
-const Recorded = "Recorded from telemetry"
 
 func (rec *Recording) header(c stream.TapeCounts) *bench.Header {
 	anchor, _ := rec.tape.Anchor()
@@ -213,9 +214,25 @@ func (rec *Recording) header(c stream.TapeCounts) *bench.Header {
 	for k, v := range h.Environment.Extra {
 		extra[k] = v
 	}
-	extra[Recorded] = "times are the emitter's, of its records; TTFT is the engine's own, without the network"
+	extra[bench.RecordedFromTelemetry] = "times are the emitter's, of its records; TTFT is the engine's own, without the network"
 	h.Environment.Extra = extra
 	return h
+}
+
+// clocks says what is known of the emitters' clocks: a session holds no times of the receiver, so that later
+// nobody could tell.
+func (rec *Recording) clocks(services []string) (texts []string) {
+	h := rec.receiver.hub
+	h.lock()
+	bounds := h.join.Bounds()
+	h.mu.Unlock()
+	for _, s := range services {
+		b := bounds[s]
+		if said := b.String(); said != "" {
+			texts = append(texts, fmt.Sprintf("%s, %s: %s; %d requests measured on both sides, %d records", s, offset.Said, said, b.Pairs, b.Records))
+		}
+	}
+	return texts
 }
 
 func (rec *Recording) close(reason string, end time.Duration, c stream.TapeCounts) {
@@ -228,10 +245,11 @@ func (rec *Recording) close(reason string, end time.Duration, c stream.TapeCount
 				rec.options.Sink.Append(&bench.Note{At: end, Text: fmt.Sprintf(format, n)})
 			}
 		}
-		rec.options.Sink.Append(&bench.Note{At: end, Text: "recorded from telemetry: all times are of the emitter's clock. " +
-			"The trust panel is about a measuring client; here there was none."})
 		note(c.Headless, "the start of %d streams was not seen: they have no TTFT")
 		note(c.Clockless, "the records of %d streams had no time: theirs is the receiver's, and is not to be compared with that of the others")
+		for _, text := range rec.clocks(c.Services) {
+			rec.options.Sink.Append(&bench.Note{At: end, Text: text})
+		}
 		note(c.Late, "%d chunks came when later ones had been written: they are left out")
 		rec.options.Sink.Append(&bench.Finish{At: end, State: bench.Done, Reason: reason})
 	}

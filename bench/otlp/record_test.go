@@ -59,7 +59,7 @@ func TestRecordingIsASession(t *testing.T) {
 		t.Errorf("state is %+v", state)
 	}
 	s := &k.session
-	if s.Header.ID == "" || s.Header.Endpoint.Model != "qwen" || s.Header.Environment.Extra[Recorded] == "" || s.Finish == nil || s.Finish.State != bench.Done || s.Header.Anchor.UnixNano() != noon {
+	if s.Header.ID == "" || s.Header.Endpoint.Model != "qwen" || s.Header.Environment.Extra[bench.RecordedFromTelemetry] == "" || s.Finish == nil || s.Finish.State != bench.Done || s.Header.Anchor.UnixNano() != noon {
 		t.Errorf("header %+v, finish %+v", s.Header, s.Finish)
 	}
 	run := measure.Compute(s, measure.Options{})
@@ -78,7 +78,7 @@ func TestRecordingIsASession(t *testing.T) {
 	rep := report.New(s, report.Options{})
 	var b strings.Builder
 	check(t, report.Write(&b, rep, "html"))
-	for _, want := range []string{"what looked wrong", Recorded, "finished"} {
+	for _, want := range []string{"what looked wrong", bench.RecordedFromTelemetry, "finished"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report does not say %q", want)
 		}

@@ -75,6 +75,9 @@ func putComputed(o *object, r *Report, requests bool) {
 		c := r.Run.Trust[i]
 		return map[string]any{"id": c.ID, "name": c.Name, "level": c.Level, "value": c.Value, "bound": c.Bound, "detail": c.Detail}
 	})
+	if len(r.Beside) > 0 {
+		o.list("beside", len(r.Beside), func(i int) any { return besideJSON(&r.Beside[i]) })
+	}
 }
 
 func texts(fs []Finding) []string {

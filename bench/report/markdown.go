@@ -45,6 +45,10 @@ func writeMarkdown(w io.Writer, r *Report) error {
 		b.WriteString("\n")
 		markdownTable(b, t, 30)
 	}
+	if t := r.table("sides"); t != nil {
+		b.WriteString("\n")
+		markdownTable(b, t, 30)
+	}
 	fmt.Fprintf(b, "\n%s  \n", markdown(r.machineLine()))
 	fmt.Fprintf(b, "%s\n", markdown(r.definitionLine()))
 	return b.Flush()

@@ -21,6 +21,7 @@ type Report struct {
 	Figures  []Figure // the exact figures, which CSV, PDF and JSON share
 	Palette  chart.Palette
 	Version  string // of the program that wrote the report
+	Beside   []Beside
 }
 
 // Fact is one line of what was measured: "Model", "qwen3-8b".

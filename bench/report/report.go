@@ -24,6 +24,7 @@ type Options struct {
 	Measure measure.Options
 	Palette chart.Palette // of exported PNG and SVG charts; zero = chart.Light. PDF is always light, HTML has both
 	Version string        // of the program that writes the report
+	Beside  []Beside      // of a session that was recorded from telemetry: those that a client measured meanwhile
 }
 
 // New builds the report of a session. It takes whatever the session holds, also nothing at all, and
@@ -41,7 +42,7 @@ func New(s *bench.Session, o Options) *Report {
 	r := &Report{
 		Session: s, Run: b.run,
 		Title: b.title(), Subtitle: b.subtitle(), Status: b.status(),
-		Palette: o.Palette, Version: o.Version,
+		Palette: o.Palette, Version: o.Version, Beside: o.Beside,
 	}
 	if r.Palette.Text == r.Palette.Background {
 		r.Palette = chart.Light
@@ -52,7 +53,7 @@ func New(s *bench.Session, o Options) *Report {
 	r.Findings = b.findings()
 	for _, section := range []func() Section{
 		b.timeline, b.throughput, b.latency, b.tokens, b.steps, b.objectives, b.trust,
-		func() Section { return figuresSection(r.Figures) }, b.turns, b.tools, b.methodology,
+		func() Section { return b.sides(o.Beside) }, func() Section { return figuresSection(r.Figures) }, b.turns, b.tools, b.methodology,
 	} {
 		if sec := section(); sec.Text != "" || len(sec.Tiles)+len(sec.Tables)+len(sec.Charts) > 0 {
 			r.Sections = append(r.Sections, sec)
@@ -78,7 +79,8 @@ type builder struct {
 	gaps         int
 	stamps       map[bench.StampKind]int
 	sources      map[measure.Source]int
-	unended      int // requests without an End
+	unended      int  // requests without an End
+	told         bool // an engine told of some of it: no client measured that
 }
 
 // complete leaves out what a damaged log can have: members that are nil, exchanges without a request.
@@ -115,6 +117,7 @@ func (b *builder) exchanges() {
 	}
 	b.byNumber = map[int]*measure.Request{}
 	b.stamps = map[bench.StampKind]int{}
+	b.told = b.s.Header.Told()
 	b.sources = map[measure.Source]int{}
 	first := true
 	for _, x := range b.s.Exchanges {
@@ -128,6 +131,7 @@ func (b *builder) exchanges() {
 			b.unended++
 		} else {
 			b.ended = max(b.ended, x.End.End, x.End.Close)
+			b.told = b.told || x.End.Stamp == bench.EmitterStamp
 		}
 	}
 	for i := range b.run.Requests {

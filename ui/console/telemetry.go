@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"velo/bench/otlp"
-	"velo/bench/otlp/offset"
 	"velo/bench/otlp/series"
 	"velo/bench/otlp/stream"
+	"velo/bench/report"
 )
 
 // TelemetrySettings are what the user chooses about the receiver of telemetry.
@@ -24,6 +24,9 @@ type TelemetrySettings struct {
 	For       time.Duration // a recording ends by itself after so long,
 	Tokens    int           // after so many tokens,
 	Bytes     int64         // or at about so many bytes of events
+
+	DeleteAfter time.Duration // recordings that are older are deleted; 0 = none is for its age
+	DiskBytes   int64         // of disk that recordings may take: over it the oldest are deleted; 0 = no bound
 }
 
 // TelemetrySource is an engine that tells of itself. Its logs may name a service and its metrics an
@@ -44,20 +47,25 @@ type TelemetryRecorded struct {
 	Error string // why it could not be kept
 }
 
+// TelemetryDisk is what the recordings from telemetry take on disk.
+type TelemetryDisk struct {
+	Recordings int
+	Bytes      int64
+	Oldest     time.Time
+}
+
 // TelemetrySnapshot is what the page shows.
 type TelemetrySnapshot struct {
 	otlp.Snapshot
 	Sources  []TelemetrySource
 	Recorded []TelemetryRecorded // that have ended, the latest first
+	Disk     TelemetryDisk
 	// Deaf says why the engine of this program sends nothing although it runs: a sentence, or empty.
 	Deaf string
 }
 
 // TelemetryPair is a recorded session beside one that the client measured at the same time.
-type TelemetryPair struct {
-	ID, Title string // of the client's session
-	offset.Alignment
-}
+type TelemetryPair = report.Beside
 
 // Telemetry is the receiver behind the window. FreePort, SaveSettings, Record, StopRecording and Compare
 // may take as long as a network or a disk; the others return at once.
@@ -78,6 +86,8 @@ type Telemetry interface {
 	Record(streams []stream.Key) error
 	// StopRecording ends a recording; what came is kept.
 	StopRecording(id string)
+	// Disk is what recordings take.
+	Disk() TelemetryDisk
 	// Compare finds the sessions that the client measured while one was recorded from telemetry.
 	Compare(id string) ([]TelemetryPair, error)
 }

@@ -30,12 +30,12 @@ type form struct {
 	polls                   *look.Entry
 	keep, memory            *look.Entry
 	back, length, tokens    *look.Entry
-	bytes                   *look.Entry
+	bytes, after, most      *look.Entry
 	forget                  *widget.Check
 	apply, undo             *look.PushButton
 	hint                    *look.Paragraph
-	disk, kept              *look.Text
-	pages                   *look.Paragraph
+	kept                    *look.Text
+	disk, pages             *look.Paragraph
 
 	settings console.TelemetrySettings // as they are kept
 	dirty    bool
@@ -57,6 +57,7 @@ func (f *form) build(g *Page) {
 	f.polls = entry("http://127.0.0.1:8000/metrics, several with spaces between")
 	f.keep, f.memory = entry("15"), entry("256")
 	f.back, f.length, f.tokens, f.bytes = entry("1"), entry("10"), entry("1000000"), entry("256")
+	f.after, f.most = entry("Empty: never"), entry("Empty: no bound")
 	f.forget = widget.NewCheck("Ask for no token any more", func(bool) { f.changed() })
 	f.forget.Hide()
 	f.apply = look.MainButton("Apply", f.Apply)
@@ -66,7 +67,7 @@ func (f *form) build(g *Page) {
 	})
 	f.hint = look.NewParagraph("").In(look.Amber).AtMost(3)
 	f.hint.Hide()
-	f.disk, f.kept = look.NewText("").In(look.Muted).Fixed(300), look.NewText("").In(look.Muted).Fixed(300)
+	f.disk, f.kept = look.NewParagraph("").In(look.Muted).AtMost(4), look.NewText("").In(look.Muted).Fixed(300)
 	f.pages = look.NewParagraph("").Sized(look.Small).In(look.Muted).AtMost(6)
 	f.pages.Hide()
 	head := func(text string) fyne.CanvasObject { return look.NewText(text).Sized(look.Head).Bold() }
@@ -82,6 +83,8 @@ func (f *form) build(g *Page) {
 		head("Record"),
 		look.Flow(look.Gap, fieldWidth, field("From before the press, min", f.back), field("At most, min", f.length),
 			field("At most, tokens", f.tokens), field("At most, MiB of events", f.bytes)),
+		head("Keep on disk"),
+		look.Flow(look.Gap, fieldWidth, field("Delete recordings after, days", f.after), field("All of them at most, MiB", f.most)),
 		f.disk, f.hint,
 		look.Line(look.Step, f.apply, f.undo))))
 	f.update()
@@ -121,7 +124,8 @@ func (f *form) reload() {
 	f.page.Thread.Work(func() func() {
 		n := f.page.Store()
 		return func() {
-			f.disk.Set("All sessions take " + size(n) + " on disk. They stay until they are deleted, on the Sessions page.")
+			f.disk.Set(onDisk(f.page.Telemetry.Disk(), f.settings) + " All sessions take " + size(n) + ".")
+			f.scroll.Settle()
 		}
 	})
 }
@@ -157,6 +161,15 @@ func (f *form) fill(s console.TelemetrySettings) {
 	f.memory.SetText(strconv.FormatInt(s.KeepBytes>>20, 10))
 	f.bytes.SetText(strconv.FormatInt(s.Bytes>>20, 10))
 	f.tokens.SetText(strconv.Itoa(s.Tokens))
+	orEmpty := func(e *look.Entry, v float64) {
+		text := ""
+		if v > 0 {
+			text = strconv.FormatFloat(v, 'g', 6, 64)
+		}
+		e.SetText(text)
+	}
+	orEmpty(f.after, s.DeleteAfter.Hours()/24)
+	orEmpty(f.most, float64(s.DiskBytes>>20))
 	f.dirty = false
 }
 
@@ -200,6 +213,13 @@ func (f *form) read() (s console.TelemetrySettings, token *string, err error) {
 	s.For = time.Duration(number(f.length, "Minutes of a recording", 0.1) * float64(time.Minute))
 	s.Tokens = int(number(f.tokens, "Tokens of a recording", 1))
 	s.Bytes = int64(number(f.bytes, "MiB of a recording", 1)) << 20
+	s.DeleteAfter, s.DiskBytes = 0, 0
+	if strings.TrimSpace(f.after.Text) != "" {
+		s.DeleteAfter = time.Duration(min(number(f.after, "Delete recordings after", 0), 100*365) * 24 * float64(time.Hour))
+	}
+	if strings.TrimSpace(f.most.Text) != "" {
+		s.DiskBytes = int64(min(number(f.most, "MiB of recordings on disk", 0), 1<<30)) << 20
+	}
 	if s.Back > s.Keep && err == nil {
 		err = errors.New("From before the press: streams are not kept so long; let them be kept longer")
 	}
@@ -269,6 +289,7 @@ func (f *form) Apply() {
 			}
 			f.dirty = false
 			f.fill(f.page.Telemetry.Settings())
+			f.reload()
 			f.page.Redraw()
 		}
 	})

@@ -18,6 +18,7 @@ type recordings struct {
 	running *fyne.Container
 	ended   *fyne.Container
 	none    *look.Paragraph
+	disk    *look.Paragraph
 	sides   *fyne.Container
 	verdict *look.Paragraph
 	pairs   pairsTable
@@ -30,10 +31,11 @@ type recordings struct {
 func newRecordings(g *Page) *recordings {
 	v := &recordings{page: g, running: look.Rows(0), ended: look.Rows(0), pairs: newPairs()}
 	v.none = look.NewParagraph("Nothing was recorded since the window opened. Record all takes every stream that runs and every one that comes, with what came in the time before the press that the settings say; a stream's own button takes that stream, whole. Earlier recordings are among the sessions.").In(look.Muted)
+	v.disk = look.NewParagraph("").Sized(look.Small).In(look.Muted).AtMost(3)
 	v.verdict = look.NewParagraph("").AtMost(6)
 	v.sides = look.Rows(look.Step, look.NewText("Beside the client's session").Sized(look.Head).Bold(), v.verdict, v.pairs.Table)
 	v.sides.Hide()
-	v.scroll = look.NewScroll(look.Inset(look.Step, look.Gap, look.Gap, 0, look.Rows(look.Gap, v.none, v.running, v.ended, v.sides)))
+	v.scroll = look.NewScroll(look.Inset(look.Step, look.Gap, look.Gap, 0, look.Rows(look.Gap, v.disk, v.none, v.running, v.ended, v.sides)))
 	v.scroll.OnScroll = func(top, height float32) {
 		v.pairs.SetView(top-v.sides.Position().Y-v.pairs.Position().Y, height)
 	}
@@ -63,6 +65,10 @@ func (v *recordings) show(s *console.TelemetrySnapshot) {
 	if ids != v.ids {
 		v.ids = ids
 		v.rebuild(s)
+	}
+	if text := onDisk(s.Disk, v.page.form.settings); text != v.disk.Text() {
+		v.disk.Set(text)
+		v.scroll.Settle()
 	}
 	for i, t := range v.lines {
 		t.Set(progress(&s.Recordings[i]))

@@ -210,30 +210,42 @@ func gaugeUnit(unit string) measure.Unit {
 
 // bounds says what is known of a clock: an interval where a request was measured on both sides, else a
 // sum that cannot be parted.
+// onDisk says what recordings take on disk, and how long they stay.
+func onDisk(d console.TelemetryDisk, s console.TelemetrySettings) string {
+	text := "No recording is on disk."
+	if d.Recordings > 0 {
+		text = plural(d.Recordings, "recording") + ", " + size(d.Bytes) + " on disk, the oldest of " + d.Oldest.Local().Format("2 January 2006") + "."
+	}
+	var bounds []string
+	if s.DeleteAfter > 0 {
+		bounds = append(bounds, "those older than "+days(s.DeleteAfter))
+	}
+	if s.DiskBytes > 0 {
+		bounds = append(bounds, "the oldest when all take more than "+size(s.DiskBytes))
+	}
+	if len(bounds) == 0 {
+		return text + " They stay until they are deleted."
+	}
+	return text + " Deleted by themselves: " + strings.Join(bounds, ", and ") + ". What has a category stays."
+}
+
+// days writes a time of days or hours.
+func days(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return strconv.FormatFloat(d.Hours()/24, 'g', 4, 64) + " days"
+	}
+	return strconv.FormatFloat(d.Hours(), 'g', 4, 64) + " hours"
+}
+
 func bounds(b offset.Bounds) string {
-	switch {
-	case b.Known():
-		return "between " + signed(b.Low) + " and " + signed(b.High)
-	case b.Records > 0:
-		return "offset plus least delay " + signed(b.LeastSum)
+	if s := b.String(); s != "" {
+		return s
 	}
 	return report.Dash
 }
 
-// signed writes a difference of clocks; one of days has no need of milliseconds.
-func signed(d time.Duration) string {
-	sign := "+"
-	if d < 0 {
-		sign, d = "−", -d
-	}
-	switch {
-	case d < 10*time.Second:
-		return fmt.Sprintf("%s%.1f ms", sign, float64(d)/1e6)
-	case d < time.Hour:
-		return fmt.Sprintf("%s%.1f s", sign, d.Seconds())
-	}
-	return sign + d.Round(time.Second).String()
-}
+// signed writes a difference of clocks.
+func signed(d time.Duration) string { return offset.Signed(d) }
 
 // name is what a stream is called: its conversation and its generation.
 func name(k stream.Key) string {

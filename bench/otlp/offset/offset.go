@@ -13,6 +13,7 @@ package offset
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -32,6 +33,35 @@ type Bounds struct {
 
 // Known tells whether there are bounds.
 func (b Bounds) Known() bool { return b.Pairs > 0 }
+
+// Said is what a text about bounds says that they are of.
+const Said = "client clock − emitter clock"
+
+// String says where the offset lies, or that it cannot be told from delay; empty where nothing is known.
+func (b Bounds) String() string {
+	switch {
+	case b.Known():
+		return "between " + Signed(b.Low) + " and " + Signed(b.High)
+	case b.Records > 0:
+		return "offset plus least delay " + Signed(b.LeastSum)
+	}
+	return ""
+}
+
+// Signed writes a difference of clocks; one of days has no need of milliseconds.
+func Signed(d time.Duration) string {
+	sign := "+"
+	if d < 0 {
+		sign, d = "−", -d
+	}
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%s%.1f ms", sign, float64(d)/1e6)
+	case d < time.Hour:
+		return fmt.Sprintf("%s%.1f s", sign, d.Seconds())
+	}
+	return sign + d.Round(time.Second).String()
+}
 
 // Pair is one request as both sides saw it.
 type Pair struct {
