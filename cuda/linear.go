@@ -95,6 +95,7 @@ func (d *Device) Kernels() (*Kernels, error) {
 	k.elementKernels.find(func(to **Kernel, name string) { find(to, "elements", name) })
 	k.attentionKernels.find(func(to **Kernel, name string) { find(to, "attention", name) })
 	k.recurrentKernels.find(func(to **Kernel, name string) { find(to, "recurrent", name) })
+	k.chunkKernels.find(func(to **Kernel, name string) { find(to, "chunks", name) })
 	find(&k.read, "memory", "read_memory")
 	find(&k.fill, "memory", "fill_random")
 	for f := range formats {
@@ -124,6 +125,9 @@ func (d *Device) Kernels() (*Kernels, error) {
 				err = kernel.Allow(min(d.facts.Shared, portableShared))
 			}
 		}
+	}
+	if err == nil {
+		err = k.chunkKernels.allow()
 	}
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ const maxTaps = 8
 type recurrentKernels struct {
 	convolve *Kernel
 	delta    [3]*Kernel // keys of 64, of 128, of any width up to anyKey
+	chunkKernels
 }
 
 func (r *recurrentKernels) find(find func(**Kernel, string)) {
@@ -46,6 +47,8 @@ func (s *States) SlotBytes() int64 { return int64(s.Layers) * int64(s.layer()) *
 type Segments struct {
 	N                 int
 	First, Rows, Slot Memory
+	Total             int // rows of all
+	Shortest, Longest int // rows of one
 }
 
 // Convolve applies the causal depthwise convolution w, float32 [Cols, Taps],
@@ -54,6 +57,9 @@ type Segments struct {
 func (k *Kernels) Convolve(x View, w Memory, s *States, g *Segments, layer int) error {
 	if s.Taps < 1 || s.Taps > maxTaps || x.Dim != s.Cols {
 		return fmt.Errorf("cannot convolve %d channels with %d taps: there are %d channels, and 1 to %d taps are possible", x.Dim, s.Taps, s.Cols, maxTaps)
+	}
+	if g.Longest > MaxRows && g.stretches()*s.edgeBytes() <= k.scratch.bytes {
+		return k.convolveStretches(x, w, s, g, layer)
 	}
 	a := k.device.args.Reset().Pointer(x.first()).Int(x.Pitch).Pointer(w.at).Pointer(s.Slots.at).
 		Pointer(uint64(s.SlotBytes() / 4)).Pointer(uint64(layer * s.layer())).
@@ -73,7 +79,9 @@ type Delta struct {
 }
 
 // DeltaRule moves the matrices S of layer on by each row in order and sets to
-// [ValueHeads, ValueDim] to Sᵀq.
+// [ValueHeads, ValueDim] to Sᵀq. Segments of up to MaxRows rows have the bits of one row
+// at a time. Longer ones go in chunks where the shapes allow it, with keys, queries and
+// what multiplies matrices rounded to 11 bits; the matrices themselves stay float32.
 func (k *Kernels) DeltaRule(to View, in *Delta, s *States, g *Segments, layer int) error {
 	kernel := k.delta[2]
 	switch {
@@ -87,11 +95,18 @@ func (k *Kernels) DeltaRule(to View, in *Delta, s *States, g *Segments, layer in
 	if s.ValueHeads%s.KeyHeads != 0 {
 		return fmt.Errorf("cannot apply the delta rule to %d values a head of %d heads for %d key heads", s.ValueDim, s.ValueHeads, s.KeyHeads)
 	}
+	most := g.Longest
+	if chunks := s.chunks(); chunks != nil && most > MaxRows {
+		if err := k.deltaChunks(to, in, s, g, layer, chunks); err != nil || g.Shortest > MaxRows {
+			return err
+		}
+		most = MaxRows
+	}
 	a := k.device.args.Reset().view(to).view(in.Q).view(in.K).view(in.V).
 		Pointer(in.A.first()).Int(in.A.Pitch).Pointer(in.B.first()).Int(in.B.Pitch).
 		Pointer(in.ALog.at).Pointer(in.Bias.at).Pointer(s.Slots.at).
 		Pointer(uint64(s.SlotBytes() / 4)).Pointer(uint64(layer*s.layer() + s.convolution())).
 		Pointer(g.First.at).Pointer(g.Rows.at).Pointer(g.Slot.at).
-		Int(s.ValueHeads).Int(s.KeyHeads).Int(s.ValueDim).Bool(in.Tiled).Int(s.KeyDim)
+		Int(s.ValueHeads).Int(s.KeyHeads).Int(s.ValueDim).Bool(in.Tiled).Int(s.KeyDim).Int(most)
 	return kernel.Launch(Grid{X: s.ValueHeads * ((s.ValueDim + 31) / 32), Y: g.N, Block: 128}, a)
 }

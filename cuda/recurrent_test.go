@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"velo/engine/ops"
 )
 
 // segments puts a batch of so many rows a segment on the device.
@@ -15,18 +17,25 @@ func (t *rowsTest) segments(rows, slots []int32) (*Segments, int) {
 		first[i] = n
 		n += r
 	}
-	return &Segments{len(rows), upload(t, first), upload(t, rows), upload(t, slots)}, int(n)
+	g := &Segments{N: len(rows), First: upload(t, first), Rows: upload(t, rows), Slot: upload(t, slots)}
+	host := make([]ops.Segment, len(rows))
+	for i := range host {
+		host[i].Rows = int(rows[i])
+	}
+	g.measure(host)
+	return g, int(n)
 }
 
 func TestConvolve(t *testing.T) {
 	rt := newRowsTest(t)
-	for _, taps := range []int{1, 2, 4} {
+	for i := range 6 {
+		taps, lengths := []int{1, 2, 4}[i%3], [][]int32{{3, 1, 6}, {70, 2, 32}}[i/3]
 		const cols, pitch, layers, layer, slots = 300, 310, 2, 1, 4
 		s := &States{Layers: layers, Cols: cols, Taps: taps, KeyHeads: 1, ValueHeads: 1, KeyDim: 64, ValueDim: 32}
 		start, states := rt.values(slots * int(s.SlotBytes()/4))
 		s.Slots = states
 		w, ws := rt.values(cols * taps)
-		rows, slot := []int32{3, 1, 6}, []int32{2, 0, 3}
+		rows, slot := lengths, []int32{2, 0, 3}
 		g, n := rt.segments(rows, slot)
 		x, xs := rt.values(n * pitch)
 		rt.check(rt.k.Convolve(View{xs, pitch, 5, 1, cols, cols}, ws, s, g, layer))
@@ -60,7 +69,7 @@ func TestConvolve(t *testing.T) {
 				row++
 			}
 		}
-		near(t, fmt.Sprintf("convolution of %d taps", taps), got, want, 1e-6)
+		near(t, fmt.Sprintf("convolution of %d taps, rows %d", taps, lengths), got, want, 1e-6)
 		after := make([]float32, len(start))
 		rt.check(Download(states, after))
 		near(t, fmt.Sprintf("state of %d taps", taps), after, state, 1e-7)
@@ -75,66 +84,17 @@ func TestDeltaRule(t *testing.T) {
 		{Layers: 2, Cols: 3, Taps: 2, KeyHeads: 2, ValueHeads: 4, KeyDim: 16, ValueDim: 8},
 	} {
 		for _, tiled := range []bool{false, true} {
-			layer, slots := s.Layers-1, 3
-			size := int(s.SlotBytes() / 4)
-			start, states := rt.values(slots * size)
-			s.Slots = states
 			rows, slot := []int32{1, 5}, []int32{2, 0}
-			g, n := rt.segments(rows, slot)
-			width := 2*s.KeyHeads*s.KeyDim + s.ValueHeads*(s.ValueDim+2)
-			x, xs := rt.values(n * width)
-			alog, alogs := rt.values(s.ValueHeads)
-			bias, biases := rt.values(s.ValueHeads)
-			kAt, vAt := s.KeyHeads*s.KeyDim, 2*s.KeyHeads*s.KeyDim
-			aAt := vAt + s.ValueHeads*s.ValueDim
-			bAt := aAt + s.ValueHeads
-			part := func(at, heads, dim int) View { return View{xs, width, at, heads, dim, dim} }
-			in := &Delta{part(0, s.KeyHeads, s.KeyDim), part(kAt, s.KeyHeads, s.KeyDim), part(vAt, s.ValueHeads, s.ValueDim),
-				part(aAt, s.ValueHeads, 1), part(bAt, s.ValueHeads, 1), alogs, biases, tiled}
-			out := newOutput(t, rt.p, n*s.ValueHeads*s.ValueDim)
-			to := View{out.all, s.ValueHeads * s.ValueDim, 0, s.ValueHeads, s.ValueDim, s.ValueDim}
+			c := newDeltaCase(rt, s, rows, slot, tiled)
+			to, in, g, layer, out := c.to, c.in, c.g, c.layer, c.out
+			start, states, n := c.start, s.Slots, int(c.g.Total)
 			out.poison(t)
 			rt.check(rt.k.DeltaRule(to, in, s, g, layer))
 			got := out.read(t, out.n)
 			after := make([]float32, len(start))
 			rt.check(Download(states, after))
 
-			var want []float64
-			state := make([]float64, len(start))
-			for i, v := range start {
-				state[i] = float64(v)
-			}
-			row := 0
-			for i, count := range rows {
-				matrices := state[int(slot[i])*size+layer*s.layer()+s.convolution():]
-				for range count {
-					r := x[row*width : (row+1)*width]
-					for h := range s.ValueHeads {
-						kh := h / (s.ValueHeads / s.KeyHeads)
-						if tiled {
-							kh = h % s.KeyHeads
-						}
-						q, k := unit(r[kh*s.KeyDim:][:s.KeyDim]), unit(r[kAt+kh*s.KeyDim:][:s.KeyDim])
-						decay := math.Exp(-math.Exp(float64(alog[h])) * math.Log1p(math.Exp(float64(r[aAt+h]+bias[h]))))
-						beta := 1 / (1 + math.Exp(-float64(r[bAt+h])))
-						m := matrices[h*s.KeyDim*s.ValueDim:][:s.KeyDim*s.ValueDim]
-						for c := range s.ValueDim {
-							found, o := 0.0, 0.0
-							for i := range k {
-								m[i*s.ValueDim+c] *= decay
-								found += m[i*s.ValueDim+c] * k[i]
-							}
-							change := beta * (float64(r[vAt+h*s.ValueDim+c]) - found)
-							for i := range k {
-								m[i*s.ValueDim+c] += k[i] * change
-								o += m[i*s.ValueDim+c] * q[i] / math.Sqrt(float64(s.KeyDim))
-							}
-							want = append(want, o)
-						}
-					}
-					row++
-				}
-			}
+			want, state := c.reference()
 			near(t, "delta rule", got, want, 1e-5)
 			near(t, "state of the delta rule", after, state, 1e-5)
 
@@ -146,7 +106,8 @@ func TestDeltaRule(t *testing.T) {
 				if row >= int(rows[0]) {
 					sequence = slot[1]
 				}
-				one := &Segments{1, upload(rt, []int32{int32(row)}), upload(rt, []int32{1}), upload(rt, []int32{sequence})}
+				one := &Segments{N: 1, First: upload(rt, []int32{int32(row)}), Rows: upload(rt, []int32{1}), Slot: upload(rt, []int32{sequence}),
+					Total: 1, Shortest: 1, Longest: 1}
 				rt.check(rt.k.DeltaRule(to, in, s, one, layer))
 			}
 			for i, v := range out.read(t, out.n) {
@@ -175,4 +136,79 @@ func unit(v []float32) []float64 {
 		out[i] = float64(x) / math.Sqrt(sum)
 	}
 	return out
+}
+
+// deltaCase is a random input of the delta rule.
+type deltaCase struct {
+	s                    *States
+	rows, slot           []int32
+	g                    *Segments
+	in                   *Delta
+	to                   View
+	out                  output
+	layer, width         int
+	x, alog, bias, start []float32
+}
+
+func newDeltaCase(t *rowsTest, s *States, rows, slot []int32, tiled bool) *deltaCase {
+	c := &deltaCase{s: s, rows: rows, slot: slot, layer: s.Layers - 1}
+	var xs, alogs, biases Memory
+	c.start, s.Slots = t.values(3 * int(s.SlotBytes()/4))
+	var n int
+	c.g, n = t.segments(rows, slot)
+	c.width = 2*s.KeyHeads*s.KeyDim + s.ValueHeads*(s.ValueDim+2)
+	c.x, xs = t.values(n * c.width)
+	c.alog, alogs = t.values(s.ValueHeads)
+	c.bias, biases = t.values(s.ValueHeads)
+	at := 0
+	part := func(heads, dim int) View {
+		v := View{xs, c.width, at, heads, dim, dim}
+		at += heads * dim
+		return v
+	}
+	c.in = &Delta{part(s.KeyHeads, s.KeyDim), part(s.KeyHeads, s.KeyDim), part(s.ValueHeads, s.ValueDim),
+		part(s.ValueHeads, 1), part(s.ValueHeads, 1), alogs, biases, tiled}
+	c.out = newOutput(t.T, t.p, n*s.ValueHeads*s.ValueDim)
+	c.to = View{c.out.all, s.ValueHeads * s.ValueDim, 0, s.ValueHeads, s.ValueDim, s.ValueDim}
+	return c
+}
+
+// reference is the delta rule in float64, row by row: the output and the states after it.
+func (c *deltaCase) reference() (want, state []float64) {
+	s, size := c.s, int(c.s.SlotBytes()/4)
+	for _, v := range c.start {
+		state = append(state, float64(v))
+	}
+	row := 0
+	for i, count := range c.rows {
+		matrices := state[int(c.slot[i])*size+c.layer*s.layer()+s.convolution():]
+		for range count {
+			r := c.x[row*c.width : (row+1)*c.width]
+			for h := range s.ValueHeads {
+				kh := h / (s.ValueHeads / s.KeyHeads)
+				if c.in.Tiled {
+					kh = h % s.KeyHeads
+				}
+				q, k := unit(r[c.in.Q.Offset+kh*s.KeyDim:][:s.KeyDim]), unit(r[c.in.K.Offset+kh*s.KeyDim:][:s.KeyDim])
+				decay := math.Exp(-math.Exp(float64(c.alog[h])) * math.Log1p(math.Exp(float64(r[c.in.A.Offset+h]+c.bias[h]))))
+				beta := 1 / (1 + math.Exp(-float64(r[c.in.B.Offset+h])))
+				m := matrices[h*s.KeyDim*s.ValueDim:][:s.KeyDim*s.ValueDim]
+				for col := range s.ValueDim {
+					found, o := 0.0, 0.0
+					for i := range k {
+						m[i*s.ValueDim+col] *= decay
+						found += m[i*s.ValueDim+col] * k[i]
+					}
+					change := beta * (float64(r[c.in.V.Offset+h*s.ValueDim+col]) - found)
+					for i := range k {
+						m[i*s.ValueDim+col] += k[i] * change
+						o += m[i*s.ValueDim+col] * q[i] / math.Sqrt(float64(s.KeyDim))
+					}
+					want = append(want, o)
+				}
+			}
+			row++
+		}
+	}
+	return want, state
 }

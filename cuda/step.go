@@ -57,6 +57,7 @@ func (b *Backend) run() error {
 	b.state = dispatch{
 		rows:     Rows{Positions: n.at(positions, 0), Segments: n.at(tables, 0), Table: n.at(0, 0), TablePitch: 1, Longest: partitions*partition - 1},
 		segments: Segments{N: len(b.batch.Segments), First: n.at(firsts, 0), Rows: n.at(counts, 0), Slot: n.at(slots, 0)}}
+	b.state.segments.measure(b.batch.Segments)
 	all := func() error { return b.dispatchAll(b.calls) }
 	if b.options.Eager || len(b.batch.Tokens) > MaxRows {
 		return all()

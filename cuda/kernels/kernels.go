@@ -16,8 +16,9 @@ var files embed.FS
 
 // Modules are the names of the modules: products of 1 to 16 rows with a matrix,
 // the forms that they take their operands in, operations on rows of activations,
-// attention over a paged cache, layers that keep a state, memory.
-var Modules = []string{"linear", "pack", "elements", "attention", "recurrent", "memory"}
+// attention over a paged cache, layers that keep a state and
+// the same for prompts, memory.
+var Modules = []string{"linear", "pack", "elements", "attention", "recurrent", "chunks", "memory"}
 
 // PTX is a module for a device of a compute capability, 90 for 9.0. From 90 on
 // its kernels may be launched before the launch ahead of them has ended; they

@@ -76,14 +76,15 @@ extern "C" __global__ void __launch_bounds__(128)
 // a column: lane 8·s + c of a warp holds rows 16·m + 4·s to 16·m + 4·s + 3 of column c.
 // Sixteen rows of the batch are brought to shared memory at once. With q and k
 // made length 1, q over √DK, β = σ(b), g = −exp(alog)·softplus(a + bias):
-// S ← e^g·S; S ← S + k·(β(v − Sᵀk))ᵀ; to = Sᵀq. DK is the width of a key or, if not
+// S ← e^g·S; S ← S + k·(β(v − Sᵀk))ᵀ; to = Sᵀq. Segments of more than `most` rows are
+// left alone. DK is the width of a key or, if not
 // EXACT, the most that key_dim may be; the value's width may then be anything.
 template <int DK, bool EXACT>
 DEVICE void delta(float *to, int to_pitch, int to_stride, const float *q, int q_pitch, int q_stride, const float *k,
                   int k_pitch, int k_stride, const float *v, int v_pitch, int v_stride, const float *a, int a_pitch,
                   const float *b, int b_pitch, const float *alog, const float *bias, float *states, u64 slot_size,
                   u64 matrices_at, const int *first, const int *rows, const int *slots, int heads, int key_heads,
-                  int value_dim, int tiled, int given) {
+                  int value_dim, int tiled, int given, int most) {
 	const int key_dim = EXACT ? DK : given;
 	__shared__ __align__(16) float query[AHEAD][DK], key[AHEAD][DK];
 	__shared__ float decays[AHEAD], betas[AHEAD];
@@ -100,6 +101,8 @@ DEVICE void delta(float *to, int to_pitch, int to_stride, const float *q, int q_
 		state[m] = EXACT || place(m) < key_dim && there ? matrix[(size_t)place(m) * value_dim] : 0;
 	const float rate = -expf(alog[head]), shift = bias[head];
 	wait_for_launch_ahead(); // which has nothing to do with the state
+	if (rows[segment] > most) // chunks.cu has it
+		return;
 	const int end = first[segment] + rows[segment];
 	for (int start = first[segment]; start < end; start += AHEAD) {
 		const int count = min(AHEAD, end - start);
@@ -182,10 +185,10 @@ DEVICE void delta(float *to, int to_pitch, int to_stride, const float *q, int q_
 	         int k_pitch, int k_stride, const float *v, int v_pitch, int v_stride, const float *a, int a_pitch, \
 	         const float *b, int b_pitch, const float *alog, const float *bias, float *states, u64 slot_size,   \
 	         u64 matrices_at, const int *first, const int *rows, const int *slots, int heads, int key_heads,    \
-	         int value_dim, int tiled, int key_dim) {                                                           \
+	         int value_dim, int tiled, int key_dim, int most) {                                                           \
 		delta<DK, EXACT>(to, to_pitch, to_stride, q, q_pitch, q_stride, k, k_pitch, k_stride, v, v_pitch,          \
 		          v_stride, a, a_pitch, b, b_pitch, alog, bias, states, slot_size, matrices_at, first,      \
-		          rows, slots, heads, key_heads, value_dim, tiled, key_dim);                                         \
+		          rows, slots, heads, key_heads, value_dim, tiled, key_dim, most);                                         \
 	}
 DELTA(delta_64, 64, true)
 DELTA(delta_128, 128, true)
