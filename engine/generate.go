@@ -78,11 +78,22 @@ func (e *Engine) Generate(ctx context.Context, prompt []int32, p sample.Params, 
 			}
 			continue
 		}
-		logits, err := e.feed(step, s, part, 1)
+		step.Reset()
+		if err := step.Add(s, part, 1); err != nil {
+			return a, err
+		}
+		pick := q.Pick(nil, sample.NoLogProbs)
+		onDevice := step.Pick(0, pick, false)
+		logits, err := e.Model.Run(step)
 		if err != nil {
 			return a, err
 		}
-		r, err := sampler.Sample(q, logits, nil, sample.NoLogProbs)
+		var r sample.Result
+		if !onDevice {
+			r, err = sampler.Choose(&pick, logits)
+		} else if r = step.Choices()[0]; r.Token < 0 {
+			err = sample.ErrNone
+		}
 		if err != nil {
 			return a, err
 		}

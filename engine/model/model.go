@@ -15,6 +15,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"velo/engine/kv"
 	"velo/engine/ops"
@@ -37,6 +38,7 @@ type Options struct {
 type Model struct {
 	Config  weights.Config
 	backend ops.Backend
+	sampler ops.Sampler // the backend, if it can choose tokens
 	pool    *kv.Pool
 	cache   ops.Cache
 	outputs int
@@ -68,6 +70,7 @@ func New(config *weights.Config, source Source, backend ops.Backend, o Options) 
 	}
 	o.Outputs = min(o.Outputs, backend.Rows())
 	m := &Model{Config: *config, backend: backend, outputs: o.Outputs, rows: backend.Rows()}
+	m.sampler, _ = backend.(ops.Sampler)
 	b := &binder{config: &m.Config, source: source, backend: backend}
 	m.rope = rope(&m.Config)
 	b.rope = m.rope
@@ -115,8 +118,8 @@ func (m *Model) Rows() int { return m.rows }
 func (m *Model) Outputs() int { return m.outputs }
 
 // Run computes a step and moves its sequences on. The result is the logits of
-// the rows that were asked for, in order, row-major [outputs, Vocab]; it is
-// valid until the next Run or draft. On an error nothing has changed but
+// the rows that were asked for, in order, row-major [outputs, Vocab], without
+// those whose token was chosen where they are (see Step.Pick); it is valid until the next Run or draft. On an error nothing has changed but
 // memory reserved for the sequences; if it is an *ops.Fault, the device failed
 // and what it holds is lost.
 func (m *Model) Run(s *Step) (result []float32, err error) {
@@ -133,11 +136,31 @@ func (m *Model) Run(s *Step) (result []float32, err error) {
 		l.forward(b, m.cache, hidden)
 	}
 	b.Norm(normed, hidden, m.norm, float32(m.Config.RMSEps))
-	logits := m.project(normed, s.batch.Outputs)
+	var logits []float32
+	if len(s.picks) == 0 {
+		logits = m.project(normed, s.batch.Outputs)
+	} else {
+		logits = m.choose(normed, s)
+	}
 	for i, n := range s.rows {
 		s.sequences[i].Advance(n)
 	}
 	return logits, nil
+}
+
+// choose makes the choices of a step and gives the logits of its other outputs.
+func (m *Model) choose(x ops.Tensor, s *Step) (logits []float32) {
+	n := len(s.batch.Outputs)
+	selected := ops.All(m.selected)
+	m.backend.Gather(selected, x, s.batch.Outputs)
+	m.backend.LinearRows(ops.All(m.logits), selected, m.head, n)
+	m.sampler.Sample(m.logits, s.from, s.picks)
+	if read := s.outputs(); len(read) > 0 {
+		logits = m.sampler.ReadRows(m.logits, read)
+	}
+	s.chosen = slices.Grow(s.chosen[:0], len(s.picks))[:len(s.picks)]
+	m.sampler.Choices(s.chosen)
+	return logits
 }
 
 // project gives the logits of rows of x, already normed.

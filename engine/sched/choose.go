@@ -11,9 +11,13 @@ import (
 	"velo/engine/sample"
 )
 
-// pick is a token to be chosen.
+// pick is a token to be chosen: by the model's backend in the step itself, or
+// from logits on the host.
 type pick struct {
 	job    *job
+	choice sample.Pick
+	asked  bool // choice is filled in
+	placed bool // the step chooses
 	logits []float32
 	result sample.Result
 	forced bool // the guide left no choice
@@ -26,6 +30,7 @@ type chooser struct {
 	vocab    int
 	samplers []*sample.Sampler
 	picks    []pick
+	do, asks func(*pick, *sample.Sampler)
 	next     atomic.Int64
 	wake     chan struct{}
 	helpers  sync.WaitGroup // at work
@@ -35,6 +40,7 @@ type chooser struct {
 
 func newChooser(vocab, lanes int) *chooser {
 	c := &chooser{vocab: vocab, alone: 1 << 16}
+	c.asks = func(p *pick, _ *sample.Sampler) { p.ask(vocab) }
 	for range max(1, min(lanes, runtime.GOMAXPROCS(0))) {
 		c.samplers = append(c.samplers, sample.New(vocab))
 	}
@@ -59,11 +65,34 @@ func (c *chooser) stop() {
 	close(c.wake)
 }
 
-// run fills in the results. They are valid until the next call.
+// ask fills in what is to be chosen, before the step that chooses.
+func (c *chooser) ask(picks []pick) {
+	guided := 0
+	for i := range picks {
+		if picks[i].job.guide != nil {
+			guided++
+		}
+	}
+	c.each(picks, guided > 1, c.asks)
+}
+
+// run fills in the results that are not there yet. They are valid until the
+// next call.
 func (c *chooser) run(picks []pick) {
-	c.picks = picks
+	left := 0
+	for i := range picks {
+		if !picks[i].placed && picks[i].err == nil {
+			left++
+		}
+	}
+	c.each(picks, left > 1 && left*c.vocab >= c.alone, (*pick).choose)
+}
+
+// each does something to every pick, with help if it is worth it.
+func (c *chooser) each(picks []pick, help bool, do func(*pick, *sample.Sampler)) {
+	c.picks, c.do = picks, do
 	c.next.Store(0)
-	if c.running && len(picks) > 1 && len(picks)*c.vocab >= c.alone {
+	if c.running && help {
 		helpers := min(len(c.samplers), len(picks)) - 1
 		c.helpers.Add(helpers)
 		for range helpers {
@@ -80,21 +109,41 @@ func (c *chooser) work(s *sample.Sampler) {
 		if i >= len(c.picks) {
 			return
 		}
-		c.picks[i].choose(s)
+		c.do(&c.picks[i], s)
 	}
 }
 
-// choose samples one token. A guide that panics fails its own answer.
-func (p *pick) choose(s *sample.Sampler) {
-	defer func() {
-		if v := recover(); v != nil {
-			p.err = fmt.Errorf("cannot choose a token: a panic in its guide or the sampler: %v", v)
-		}
-	}()
+// ask fills in what is to be chosen. A guide that panics fails its own answer.
+func (p *pick) ask(vocab int) {
+	defer p.caught()
 	j := p.job
-	mask := j.allowed(len(p.logits))
+	mask := j.allowed(vocab)
 	p.forced = mask != nil && j.guide != nil && single(mask)
-	p.result, p.err = s.Sample(j.chosen, p.logits, mask, j.request.Top)
+	p.choice = j.chosen.Pick(mask, j.request.Top)
+	p.asked = true
+}
+
+func (p *pick) caught() {
+	if v := recover(); v != nil {
+		p.err = fmt.Errorf("cannot choose a token: a panic in its guide or the sampler: %v", v)
+	}
+}
+
+// choose samples one token on the host, unless the step did.
+func (p *pick) choose(s *sample.Sampler) {
+	defer p.caught()
+	if p.err == nil && !p.asked {
+		p.ask(len(p.logits))
+	}
+	if p.err != nil {
+		return
+	}
+	if !p.placed {
+		p.result, p.err = s.Choose(&p.choice, p.logits)
+	} else if p.result.Token < 0 {
+		p.err = sample.ErrNone
+	}
+	j := p.job
 	if n := len(p.result.Top); n > 0 {
 		// The list belongs to the sampler; the reader gets a copy.
 		if cap(j.tops)-len(j.tops) < n {

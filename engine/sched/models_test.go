@@ -14,6 +14,7 @@ import (
 	"velo/engine/cpu"
 	"velo/engine/kv"
 	"velo/engine/model"
+	"velo/engine/ops"
 	"velo/engine/sample"
 	"velo/engine/weights"
 )
@@ -101,7 +102,11 @@ func newModel(t testing.TB, family string, z size) *model.Model {
 	c := families(z.vocab)[family]
 	b := cpu.New(cpu.Options{Rows: z.rows, Workers: 1})
 	t.Cleanup(b.Close)
-	m, err := model.New(c, source(c), b, model.Options{Tokens: z.tokens, Sequences: z.sequences, Outputs: 16})
+	var backend ops.Backend = b
+	if onDevice {
+		backend = &choosing{Backend: b}
+	}
+	m, err := model.New(c, source(c), backend, model.Options{Tokens: z.tokens, Sequences: z.sequences, Outputs: 16})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,17 +61,38 @@ func (s *Scheduler) compute() (report Step, err error) {
 		}
 	}
 	report.Rows = report.Decode + report.Prefill
+	for _, j := range s.placed {
+		if j.output {
+			s.picks = append(s.picks, pick{job: j})
+		}
+	}
+	if s.model.Chooses() {
+		s.choose.ask(s.picks)
+		for i := range s.picks {
+			if p := &s.picks[i]; p.err == nil {
+				p.placed = s.step.Pick(i, p.choice, s.wantsLogits(p.job))
+			}
+		}
+	}
 	var logits []float32
 	if len(s.placed) > 0 {
 		if logits, err = s.model.Run(s.step); err != nil {
 			return report, err
 		}
 	}
+	chosen, next := s.step.Choices(), 0
 	for _, j := range s.placed {
 		var row []float32
 		if j.output {
-			row, logits = logits[:s.vocab:s.vocab], logits[s.vocab:]
-			s.picks = append(s.picks, pick{job: j, logits: row})
+			p := &s.picks[next]
+			next++
+			if p.placed {
+				p.result, chosen = chosen[0], chosen[1:]
+			}
+			if !p.placed || s.wantsLogits(j) {
+				row, logits = logits[:s.vocab:s.vocab], logits[s.vocab:]
+				p.logits = row
+			}
 		}
 		s.remember(j, row)
 	}
@@ -174,6 +195,12 @@ func (s *Scheduler) place(j *job) (bool, error) {
 			return false, nil
 		}
 	}
+}
+
+// wantsLogits tells whether what follows a prompt may be kept for others,
+// which takes its logits even if the step chooses the token itself.
+func (s *Scheduler) wantsLogits(j *job) bool {
+	return j.generated() == 0 && (j.group != nil || s.o.PrefixCache && s.hybrid)
 }
 
 // remember keeps what others can begin from: at the boundaries of a prompt, and
