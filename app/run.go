@@ -13,9 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"strings"
 	"velo/engine"
+	"velo/engine/backend"
 	"velo/engine/chat"
-	"velo/engine/host"
 	"velo/engine/ops"
 	"velo/engine/sample"
 )
@@ -49,8 +50,12 @@ func runCommand() *cobra.Command {
 				o.Progress = loading(errs)
 			}
 			// What does not fit is refused with the arithmetic, before anything large is taken.
-			if memory, err := host.ReadMemory(); err == nil && !force {
-				o.Available = max(1, memory.Available)
+			resolved, place, err := backend.Resolve(backend.Options{Name: o.Backend})
+			if err != nil {
+				return exit{exitFailed, err.Error()}
+			}
+			if o.Backend = resolved.Name; !force {
+				o.Available = place.Room(0)
 			}
 			began := time.Now()
 			e, err := engine.Load(args[0], o)
@@ -133,7 +138,7 @@ func runCommand() *cobra.Command {
 	f.Uint64Var(&p.Seed, "seed", 0, "seed of the random numbers (a new one each time)")
 	f.IntVar(&contextTokens, "context", 0, "tokens of prompt and answer together (4096, or what the model was made for)")
 	f.IntVar(&threads, "threads", 0, "threads that compute; 0 = one a core")
-	f.StringVar(&device, "device", "auto", "what to compute on: auto, cpu")
+	f.StringVar(&device, "device", "auto", "what to compute on: auto, "+strings.Join(backend.Names(), ", "))
 	f.BoolVar(&force, "load-force", false, "load although the memory that is free is reckoned not to be enough")
 	f.BoolVar(&asJSON, "json", false, "timings as one JSON object")
 	f.BoolVarP(&silent, "quiet", "q", false, "no progress and no timings")

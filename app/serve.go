@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"velo/engine/backend"
 )
 
 // The exit codes of `velo serve`, beside exitOK: a contract with supervisors.
@@ -124,7 +125,7 @@ func (f *serving) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.served, "served-model-name", "", "the same, as other servers call it; --model-name wins")
 	fl.StringVar(&f.host, "host", "127.0.0.1", "`ADDRESS` to listen on; 0.0.0.0 is all of this machine's")
 	fl.IntVar(&f.port, "port", 8000, "port to listen on; 0 is any that is free")
-	fl.StringVar(&f.device, "device", "auto", "what to compute on: auto, cpu")
+	fl.StringVar(&f.device, "device", "auto", "what to compute on: auto, "+strings.Join(backend.Names(), ", "))
 	fl.IntVar(&f.threads, "threads", 0, "threads that compute; 0 = one a core")
 	onoff(&f.exact, "exact", false, "compute with float32 whatever the weights are stored in")
 	fl.IntVar(&f.lanes, "max-batch", 8, "answers written at a time")

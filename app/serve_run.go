@@ -109,6 +109,9 @@ func (s *service) serve(ctx context.Context, out io.Writer) error {
 	options, err := s.plan(out, limit)
 	if err != nil {
 		kind, advice := codeModel, "Choose another model; if it was copied or downloaded, do that again."
+		if errors.As(err, new(noDevice)) {
+			advice = probeAdvice(err)
+		}
 		if errors.As(err, new(noRoom)) {
 			kind, advice = codeNoMemory, "Take a shorter --max-seq-len, a smaller --max-batch or a model of fewer bits; --load-force tries it all the same."
 		}
@@ -240,14 +243,21 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 	if f.prefix {
 		checkpoints = checkpointStates(w, f.checkpoints, f.lanes)
 	}
-	o, _, err := engine.Size(w, f.size(checkpoints))
+	// Where it computes is settled first: weights, keys and values take another room there.
+	size := f.size(checkpoints)
+	resolved, place, err := backend.Resolve(backend.Options{Name: size.Backend})
+	if err != nil {
+		return size, noDevice{err}
+	}
+	if size.Backend = resolved.Name; place.Passed != nil {
+		s.log.Info("computing on the processor", "no_gpu", place.Passed)
+	}
+	o, _, err := engine.Size(w, size)
 	if err != nil {
 		return o, err
 	}
 	z := sched.Sizes{Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens, Checkpoints: o.Checkpoints, Rows: o.Rows}
-	if m, err := host.ReadMemory(); err == nil {
-		z.Available = max(1, m.Available-keep)
-	}
+	z.Available = place.Room(keep)
 	memory := sched.Plan(&w.Config, backend.WeightBytes(backend.Options{Name: o.Backend, Exact: o.Exact}, w), z)
 	fmt.Fprintf(out, "Memory plan\n%s", memory)
 	if err := memory.Check(); err != nil {

@@ -32,6 +32,7 @@ func Names() []string {
 type accelerator struct {
 	open  func(o Options) (Backend, error)
 	bytes func(t *weights.Tensor) int64 // what a weight takes there
+	look  func(o Options) (*Facts, error)
 }
 
 // Options choose and size a backend. The zero value is the best one that this machine has.
@@ -44,8 +45,8 @@ type Options struct {
 
 // WeightBytes is the memory that a model's weights take while it computes, before any of it is
 // taken. The processor packs quantised matrices anew; their mapped files are not read again, and the
-// system can have those pages back. With no name it is the processor's, since a driver is not asked
-// before a backend is made.
+// system can have those pages back. With no name it is the processor's: Resolve finds out which one is
+// meant.
 func WeightBytes(o Options, m *weights.Model) int64 {
 	n := int64(0)
 	m.Each(func(t *weights.Tensor) {

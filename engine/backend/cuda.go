@@ -9,4 +9,5 @@ var gpu = &accelerator{
 		return cuda.NewBackend(cuda.BackendOptions{Rows: o.Rows})
 	},
 	bytes: cuda.WeightBytes,
+	look:  func(Options) (*Facts, error) { return cuda.Look(0) },
 }

@@ -1,0 +1,75 @@
+package backend
+
+import (
+	"fmt"
+	"strings"
+
+	"velo/engine/host"
+)
+
+// Place is where a backend of some options computes and how much memory there is, found out
+// before anything large is taken.
+type Place struct {
+	Name    string      // CPU or CUDA
+	Device  string      // of a GPU: its name
+	Memory  host.Memory // of the GPU, or of the machine
+	Unified bool        // the GPU's memory is the machine's
+	Passed  error       // why the GPU was passed over, where none was asked for by name
+}
+
+// Resolve decides on a backend as New does, names it in the options, and tells about its memory.
+// It asks the driver where a GPU may be meant, so no process calls it that must not touch that.
+func Resolve(o Options) (Options, Place, error) {
+	return resolve(o, gpu, host.ReadMemory)
+}
+
+func resolve(o Options, gpu *accelerator, machine func() (host.Memory, error)) (Options, Place, error) {
+	p := Place{Name: CPU}
+	automatic := o.Name == "" || o.Name == "auto"
+	switch {
+	case o.Name == CPU || automatic && gpu == nil:
+	case gpu != nil && (automatic || o.Name == CUDA):
+		facts, err := gpu.look(o)
+		if err == nil {
+			p.Name, p.Device, p.Unified = CUDA, facts.Name, facts.Integrated
+			p.Memory = host.Memory{Total: facts.Memory, Available: facts.Free}
+			break
+		}
+		if !automatic {
+			return o, p, err
+		}
+		p.Passed = err
+	default:
+		return o, p, fmt.Errorf("cannot compute on %q: this build has %s", o.Name, strings.Join(Names(), ", "))
+	}
+	o.Name = p.Name
+	if p.Name == CPU || p.Unified {
+		// A driver counts the page cache of a shared memory as used; the system gives that back.
+		m, err := machine()
+		if err != nil {
+			return o, p, err
+		}
+		p.Memory = m
+	}
+	return o, p, nil
+}
+
+// ownRoom is what is left free of a GPU's own memory: for its context, the kernels, captured
+// graphs, and scratch.
+const ownRoom = 512 << 20
+
+// Room is how many bytes a model may take there. keep is what is to be left of the machine's
+// memory, of which a tenth at least stays where a GPU shares it; a GPU's own memory is of no
+// concern to it.
+func (p Place) Room(keep int64) int64 {
+	free := p.Memory.Available
+	switch {
+	case p.Name == CPU:
+		free -= keep
+	case p.Unified:
+		free -= max(keep, free/10)
+	default:
+		free -= ownRoom
+	}
+	return max(1, free)
+}
