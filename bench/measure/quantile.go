@@ -77,3 +77,11 @@ func median(values []float64) Num {
 	sortFloats(v)
 	return Num(quantile(v, 0.5))
 }
+
+// QuantileOf is the quantile at q of sorted values (Hyndman–Fan 7); Missing where there are none.
+func QuantileOf(sorted []float64, q float64) Num {
+	if len(sorted) == 0 {
+		return Missing
+	}
+	return Num(quantile(sorted, q))
+}
