@@ -49,7 +49,7 @@ func cycle(t testing.TB, name string) (free int64) {
 		t.Fatal(err)
 	}
 	free = b.Device().Facts().Free
-	m, err := model.New(&w.Config, w, b, model.Options{Tokens: 64, Sequences: 2, Outputs: 1})
+	m, err := model.New(&w.Config, w, b, model.Options{Tokens: 64, Sequences: 2, Outputs: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -221,6 +221,7 @@ func BenchmarkLoad(b *testing.B) {
 		b.Fatal(err)
 	}
 	one := make([]byte, rows*cols*2) // for its length alone
+	diskAlone(b, file, int64(matrices)*rows*cols*2)
 	for _, kind := range []ops.WeightType{ops.BF16, ops.FP8Row, ops.NVFP4} {
 		for _, from := range []string{"disk", "cache"} {
 			if from == "disk" {
@@ -261,6 +262,44 @@ func BenchmarkLoad(b *testing.B) {
 			if err := backend.Close(); err != nil {
 				b.Fatal(err)
 			}
+		}
+	}
+}
+
+// diskAlone reads the file without a device, as the bound of what the disk can do.
+func diskAlone(b *testing.B, file *weights.File, size int64) {
+	b.Helper()
+	var slabs [loadSlots]*HostMemory
+	d := open(b, Options{})
+	for i := range slabs {
+		var err error
+		if slabs[i], err = d.HostMemory(ops.ReadSpace(loadSlab)); err != nil {
+			b.Fatal(err)
+		}
+		defer slabs[i].Close()
+	}
+	for _, n := range []int{2, 4, loadReads, 16} {
+		dropCache(b)
+		r := ops.NewReader(n)
+		var reads [loadSlots]*ops.Read
+		begin := time.Now()
+		all := size / 2
+		for at, i := int64(0), 0; at < all; at, i = at+loadSlab, (i+1)%loadSlots {
+			if reads[i] != nil {
+				if _, err := reads[i].Wait(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			reads[i] = r.Start(ops.Place{File: file, Offset: at}, loadSlab, slabs[i].Host)
+		}
+		for _, read := range reads {
+			if _, err := read.Wait(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		fmt.Printf("read alone, %d in flight: %.2f GB/s %s\n", n, float64(all)/1e9/time.Since(begin).Seconds(), r.Refused())
+		if err := r.Close(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
