@@ -36,9 +36,9 @@ type Backend struct {
 	input   input
 
 	buffers  []*buffer
-	operands map[operandKey]*Operand
-	values   Memory // of all operands, one at a time
-	need     int64  // bytes of it
+	operands map[int]*Operand // of so many columns
+	values   Memory           // of all operands, one at a time
+	need     int64            // bytes of it
 	scales   Memory
 	turns    Turns
 	inverse  map[*ops.Rope]Memory
@@ -53,11 +53,6 @@ type Backend struct {
 	failed   error // there was no room for a buffer
 }
 
-type operandKey struct {
-	format Format
-	cols   int
-}
-
 var _ ops.Backend = (*Backend)(nil)
 
 // NewBackend opens a GPU and makes a backend of it.
@@ -69,7 +64,7 @@ func NewBackend(o BackendOptions) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{options: o, device: d, operands: map[operandKey]*Operand{}, inverse: map[*ops.Rope]Memory{}}
+	b := &Backend{options: o, device: d, operands: map[int]*Operand{}, inverse: map[*ops.Rope]Memory{}}
 	b.memory.device, b.load.b = d, b
 	if b.k, err = d.Kernels(); err == nil {
 		b.scales, err = b.memory.Take("activations", int64(4*max(o.Rows, MaxRows)))
@@ -160,14 +155,11 @@ func (b *Backend) grow(m *Memory, what string, bytes int64) error {
 }
 
 // operand notes that products with rows of cols values will come.
-func (b *Backend) operand(format Format, cols int) {
-	key := operandKey{format, cols}
-	if b.operands[key] != nil {
-		return
+func (b *Backend) operand(cols int) {
+	if b.operands[cols] == nil {
+		b.operands[cols] = &Operand{cols: cols, width: operandWidth(cols)}
+		b.need = max(b.need, operandBytes(cols, b.options.Rows))
 	}
-	f := &formats[format]
-	b.operands[key] = &Operand{format: format, cols: cols, units: (cols + f.cols - 1) / f.cols}
-	b.need = max(b.need, operandBytes(format, cols, b.options.Rows))
 }
 
 // Begin starts a step.

@@ -40,6 +40,9 @@ func eights(n int) int { return min(1024, (n+255)/256*32) }
 // Norm sets each head of to to x / √(mean(x²)+eps) ⊙ w, w float32 [Dim], for n
 // rows. to may be x.
 func (k *Kernels) Norm(to, x View, w Memory, eps float32, n int) error {
+	if x.Dim > operandMost {
+		return fmt.Errorf("cannot normalise rows of %d values: up to %d are possible", x.Dim, operandMost)
+	}
 	a := k.device.args.Reset().view(to).view(x).Pointer(w.at).Int(x.Dim).Float(eps)
 	return k.norm.Launch(Grid{X: x.Heads, Y: n, Block: eights(x.Dim)}, a)
 }
@@ -93,8 +96,7 @@ func (k *Kernels) Embed(to View, table *Matrix, tokens Memory, n int, add bool) 
 	if to.Dim != table.in {
 		return fmt.Errorf("cannot embed rows of %d values in a view of %d", table.in, to.Dim)
 	}
-	factors := table.factors.at
-	a := k.device.args.Reset().Pointer(to.first()).Int(to.Pitch).Pointer(table.weights.at).Pointer(factors).
+	a := k.device.args.Reset().Pointer(to.first()).Int(to.Pitch).Pointer(table.weights.at).Pointer(table.factors.at).
 		Pointer(tokens.at).Int(table.in).Int(table.units).Bool(add)
 	return k.embed[table.format].Launch(Grid{X: (table.in + 255) / 256, Y: n, Block: 256}, a)
 }

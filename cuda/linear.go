@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"fmt"
-	"slices"
 
 	"velo/cuda/kernels"
 )
@@ -16,40 +15,59 @@ const MaxRows = 16
 // Format is how the weights of a matrix are stored.
 type Format int
 
-// The formats.
+// The formats. BF16 is one of parts only: in a matrix it is F16.
 const (
-	BF16  Format = iota // bfloat16
+	F16   Format = iota // half with a float32 factor a row
 	FP8                 // e4m3 with a float32 factor a row
 	NVFP4               // e2m1 with an e4m3 scale for 16 neighbours of a row and a float32 factor a row
-	F16                 // half with a float32 factor a row
+	BF16                // bfloat16
 )
 
-// formats describes each, as kernels/linear.cu has it.
+// formats describes those of matrices, as kernels/linear.cu has it.
 var formats = [...]struct {
 	name        string
 	cols, bytes int     // a unit: 16 rows by cols, and its bytes
 	factor      float32 // what a decoded weight is to be multiplied with
-	half        bool    // activations are split into halves, not bfloat16
 }{
-	BF16:  {"bf16", 32, 1024, 1, false},
-	FP8:   {"fp8", 64, 1024, 1 << 8, true},
-	NVFP4: {"nvfp4", 128, 1152, 1 << 7, true},
-	F16:   {"f16", 32, 1024, 1, true},
+	F16:   {"f16", 32, 1024, 1},
+	FP8:   {"fp8", 64, 1024, 1 << 8},
+	NVFP4: {"nvfp4", 128, 1152, 1 << 7},
 }
 
 // String is the format's name.
-func (f Format) String() string { return formats[f].name }
+func (f Format) String() string {
+	if f == BF16 {
+		return "bf16"
+	}
+	return formats[f].name
+}
+
+// kept is the format of a matrix that is made of parts in f. A bfloat16 becomes a half
+// without a loss that matters: a factor brings a row's largest number to 2¹⁴ and more, so
+// no number is off by more than 2⁻³⁹ of that.
+func (f Format) kept() Format {
+	if f == BF16 {
+		return F16
+	}
+	return f
+}
+
+// units is how many units a row of cols values takes. Of 16 bits two lie together.
+func (f Format) units(cols int) int {
+	together := max(formats[f].cols, 64)
+	return (cols + together - 1) / together * together / formats[f].cols
+}
 
 // Kernels is the portable kernels loaded on a device.
 type Kernels struct {
 	device *Device
-	narrow [len(formats)][len(shapes)]*Kernel // products of up to 4 rows
-	small  [len(formats)][2]*Kernel           // of up to 8, of up to 16, with a small matrix
-	wide   [len(formats)][2]*Kernel           // the same with a larger one
-	tiled  [len(formats)]*Kernel              // of more
-	few    [len(formats)]*Kernel              // with a matrix of few rows in 16 bits
-	pack   [len(formats)]*Kernel
-	split  [len(formats)][4]*Kernel // of values, of values to be normalised, of gated ones, of both
+	narrow [len(formats)][2][len(shapes)]*Kernel // products of up to 8 and of up to 16 rows
+	wide   [len(formats)]*Kernel                 // of up to 16, with a large matrix
+	tiled  [len(formats)]*Kernel                 // of more
+	few    *Kernel                               // with a matrix of few rows in 16 bits
+	pack   [BF16 + 1]*Kernel
+	factor *Kernel    // of rows in bfloat16
+	split  [4]*Kernel // of values, of values to be normalised, of gated ones, of both
 	read   *Kernel
 	fill   *Kernel
 	elementKernels
@@ -61,13 +79,13 @@ type Kernels struct {
 	counters Memory // how many blocks are done with theirs
 }
 
-// shape is how a product of up to 4 rows is compiled: row tiles a warp, and units
+// shape is how a product of up to 16 rows is compiled: row tiles a warp, and units
 // of weights on their way.
 type shape struct{ tiles, stages int }
 
 var shapes = [...]shape{{1, 3}, {1, 4}, {2, 3}}
 
-// scratchBytes bounds how a product of 5 to 16 rows may be divided; counterBytes
+// scratchBytes bounds how a product of 9 to 16 rows may be divided; counterBytes
 // is as many counters as that can take.
 const scratchBytes, counterBytes = 32 << 20, 16 << 10
 
@@ -98,29 +116,26 @@ func (d *Device) Kernels() (*Kernels, error) {
 	k.chunkKernels.find(func(to **Kernel, name string) { find(to, "chunks", name) })
 	find(&k.read, "memory", "read_memory")
 	find(&k.fill, "memory", "fill_random")
+	find(&k.few, "elements", "few")
+	find(&k.factor, "pack", "bf16_factors")
+	find(&k.pack[BF16], "pack", "pack_bf16")
+	for i, name := range []string{"split", "split_norm", "split_silu", "split_gated"} {
+		find(&k.split[i], "pack", name)
+	}
 	for f := range formats {
 		format := Format(f).String()
-		if Format(f) == F16 { // 16 bits are 16 bits
-			find(&k.pack[f], "pack", "pack_bf16")
-		} else {
-			find(&k.pack[f], "pack", "pack_"+format)
-		}
-		if Format(f) == BF16 || Format(f) == F16 {
-			find(&k.few[f], "elements", "few_"+format)
-		}
-		find(&k.tiled[f], "linear", "linear_"+format+"_n64")
-		for i, source := range []string{"", "norm_", "silu_", "gated_"} {
-			find(&k.split[f][i], "pack", "split_"+source+format)
-		}
+		find(&k.pack[f], "pack", "pack_"+format)
 		find(&k.embed[f], "elements", "embed_"+format)
-		for i, s := range shapes {
-			find(&k.narrow[f][i], "linear", fmt.Sprintf("linear_%s_r%d_s%d", format, s.tiles, s.stages))
+		find(&k.wide[f], "linear", "linear_"+format+"_n16")
+		find(&k.tiled[f], "linear", "linear_"+format+"_n64")
+		products := []*Kernel{k.wide[f], k.tiled[f]}
+		for i := range k.narrow[f] {
+			for j, s := range shapes {
+				find(&k.narrow[f][i][j], "linear", fmt.Sprintf("linear_%s_r%d_s%d_n%d", format, s.tiles, s.stages, 8*(i+1)))
+			}
+			products = append(products, k.narrow[f][i][:]...)
 		}
-		for i, width := range []string{"_n8", "_n16"} {
-			find(&k.small[f][i], "linear", "linear_"+format+"_r1_s3"+width)
-			find(&k.wide[f][i], "linear", "linear_"+format+width)
-		}
-		for _, kernel := range slices.Concat(k.narrow[f][:], k.small[f][:], k.wide[f][:], k.tiled[f:f+1]) {
+		for _, kernel := range products {
 			if err == nil {
 				err = kernel.Allow(min(d.facts.Shared, portableShared))
 			}
@@ -153,7 +168,7 @@ type Matrix struct {
 	out, in int
 	units   int // along a row
 	weights Memory
-	factors Memory // float32 [out], empty for BF16
+	factors Memory // float32 [out]
 }
 
 // Out is the number of rows, which is the width of the output.
@@ -179,20 +194,19 @@ type placer interface {
 	Take(what string, bytes int64) (Memory, error)
 }
 
-// blank makes room for a matrix in pool.
+// blank makes room in pool for a matrix of parts in format.
 func (k *Kernels) blank(pool placer, format Format, out, in int) (*Matrix, error) {
+	format = format.kept()
 	f := &formats[format]
-	m := &Matrix{format: format, out: out, in: in, units: (in + f.cols - 1) / f.cols}
+	m := &Matrix{format: format, out: out, in: in, units: format.units(in)}
 	var err error
 	what := fmt.Sprintf("a matrix of %d × %d in %s", out, in, format)
 	tiles := (out + 31) / 32 * 2
 	if m.weights, err = pool.Take(what, int64(tiles)*int64(m.units)*int64(f.bytes)); err != nil {
 		return nil, err
 	}
-	if format != BF16 {
-		if m.factors, err = pool.Take(what, int64(out)*4); err != nil {
-			return nil, err
-		}
+	if m.factors, err = pool.Take(what, int64(out)*4); err != nil {
+		return nil, err
 	}
 	return m, m.weights.Fill(0) // rows and columns that pad it
 }
@@ -216,7 +230,7 @@ func (k *Kernels) Matrix(pool placer, scratch Memory, format Format, in int, par
 	}
 	row := 0
 	for _, p := range parts {
-		if err := k.packPart(m, scratch, p, row); err != nil {
+		if err := k.packPart(m, scratch, format, p, row); err != nil {
 			return nil, err
 		}
 		row += p.Rows
@@ -240,19 +254,11 @@ func (p *Part) check(format Format, in int) error {
 	return nil
 }
 
-// packPart packs a part, whose first row is row number first of m, a slab of rows at a
-// time, as many as scratch holds.
-func (k *Kernels) packPart(m *Matrix, scratch Memory, p Part, first int) error {
-	if m.format != BF16 {
-		factors := make([]float32, p.Rows)
-		for i := range factors {
-			if m.format == NVFP4 {
-				factors[i] = p.All * formats[NVFP4].factor
-			} else {
-				factors[i] = p.Row[i] * formats[m.format].factor
-			}
-		}
-		if err := Upload(m.factors.Part(int64(4*first), int64(4*p.Rows)), factors); err != nil {
+// packPart packs a part in format, whose first row is row number first of m, a slab of rows
+// at a time, as many as scratch holds.
+func (k *Kernels) packPart(m *Matrix, scratch Memory, format Format, p Part, first int) error {
+	if format != BF16 {
+		if err := Upload(m.factors.Part(int64(4*first), int64(4*p.Rows)), factorsOf(format, &p)); err != nil {
 			return err
 		}
 	}
@@ -267,16 +273,14 @@ func (k *Kernels) packPart(m *Matrix, scratch Memory, p Part, first int) error {
 		if err := Upload(scratch, p.Data[row*dataRow:(row+n)*dataRow]); err != nil {
 			return err
 		}
-		a := k.device.args.Reset().Pointer(scratch.at)
-		if m.format == NVFP4 {
-			scales := scratch.Part((int64(n*dataRow)+15)&^15, int64(n*scaleRow))
+		var scales Memory
+		if format == NVFP4 {
+			scales = scratch.Part((int64(n*dataRow)+15)&^15, int64(n*scaleRow))
 			if err := Upload(scales, p.Scale[row*scaleRow:(row+n)*scaleRow]); err != nil {
 				return err
 			}
-			a.Pointer(scales.at)
 		}
-		a.Pointer(m.weights.at).Int(n).Int(m.in).Int(m.units).Int((first + row) / 16)
-		if err := k.pack[m.format].Launch(Grid{X: (m.units + 3) / 4, Y: (n + 15) / 16, Block: 128}, a); err != nil {
+		if err := k.packRows(m, format, scratch, scales, first+row, n); err != nil {
 			return err
 		}
 		if err := k.device.Wait(); err != nil {
@@ -286,106 +290,119 @@ func (k *Kernels) packPart(m *Matrix, scratch Memory, p Part, first int) error {
 	return nil
 }
 
-// Operand is rows of activations as the tensor cores take them: high and low 16 bits
-// of each float32, as fragments.
+// Operand is rows of activations as the tensor cores take them: halves, each row divided
+// by a power of two.
 type Operand struct {
-	format Format
-	cols   int
-	units  int
-	n      int    // rows
-	values Memory // see kernels/formats.cuh
-	scales Memory // float32 [rows]
+	cols, width int    // values of a row, and with the zeros that pad it
+	n           int    // rows
+	values      Memory // halves [n, width], see kernels/formats.cuh
+	scales      Memory // float32 [n]
 }
 
+// operandWidth is the halves of a row: a whole number of units of any format.
+func operandWidth(cols int) int { return (cols + 127) / 128 * 128 }
+
 // operandBytes is what [Operand].values of so many rows takes.
-func operandBytes(format Format, cols, rows int) int64 {
-	f := &formats[format]
+func operandBytes(cols, rows int) int64 {
 	if rows <= MaxRows {
 		rows = MaxRows
 	} else {
 		rows = (rows + tiledX - 1) / tiledX * tiledX
 	}
-	return int64(rows) * 2 * 2 * int64((cols+f.cols-1)/f.cols*f.cols)
+	return int64(rows) * 2 * int64(operandWidth(cols))
 }
 
-// Operand makes room for rows rows of activations of cols columns for matrices of
-// format.
-func (k *Kernels) Operand(pool placer, format Format, cols, rows int) (*Operand, error) {
-	f := &formats[format]
-	if cols < 1 || cols > operandMost-f.cols {
-		return nil, fmt.Errorf("cannot multiply rows of %d values: 1 to %d are possible", cols, operandMost-f.cols)
+// Operand makes room for rows rows of activations of cols columns.
+func (k *Kernels) Operand(pool placer, cols, rows int) (*Operand, error) {
+	if cols < 1 || cols > operandMost {
+		return nil, fmt.Errorf("cannot multiply rows of %d values: 1 to %d are possible", cols, operandMost)
 	}
-	o := &Operand{format: format, cols: cols, units: (cols + f.cols - 1) / f.cols}
+	o := &Operand{cols: cols, width: operandWidth(cols)}
 	var err error
-	if o.values, err = pool.Take("activations", operandBytes(format, cols, rows)); err != nil {
+	if o.values, err = pool.Take("activations", operandBytes(cols, rows)); err != nil {
 		return nil, err
 	}
 	o.scales, err = pool.Take("activations", int64(max(rows, MaxRows)*4))
 	return o, err
 }
 
-// tiles is how many tiles of 8 columns the tensor cores work on for n rows.
-func tiles(n int) int {
-	switch {
-	case n <= 4:
-		return 1
-	case n <= 8:
-		return 2
-	case n <= MaxRows:
-		return 4
-	default:
-		return 16
-	}
-}
-
 // operandMost is the most columns of an operand: what 1,024 threads hold in registers.
 const operandMost = 32 << 10
 
+// tiles is how many tiles of 8 columns the tensor cores work on for n rows.
+func tiles(n int) int {
+	switch {
+	case n <= 8:
+		return 1
+	case n <= MaxRows:
+		return 2
+	}
+	return tiledX / 8
+}
+
+// The rows that an operand is made of (kernels/activations.cuh).
+const (
+	plainSource = iota
+	normSource
+	siluSource
+	gatedSource
+)
+
+// activations are rows of one of them, float32.
+type activations struct {
+	source  int
+	x, gate View   // gate of siluSource and gatedSource
+	norm    Memory // of normSource [cols], of gatedSource [Dim of x]
+	eps     float32
+}
+
+// append appends the arguments of a kernel that reads a.
+func (a *activations) append(to *Args, o *Operand) *Args {
+	return to.Pointer(a.x.first()).Pointer(a.gate.first()).Pointer(a.norm.at).Int(a.x.Pitch).Int(a.gate.Pitch).Int(o.cols).Int(a.x.Dim).
+		Float(a.eps).Int(o.width)
+}
+
 // Split sets o to n rows of float32 activations, pitch values apart.
 func (k *Kernels) Split(o *Operand, x Memory, n, pitch int) error {
-	return k.splitFrom(0, o, View{Memory: x, Pitch: pitch}, View{}, 0, n)
+	return k.splitFrom(o, &activations{x: View{Memory: x, Pitch: pitch}}, n)
 }
 
 // SplitNorm sets o to n rows of x / √(mean(x²)+eps) ⊙ w, w float32 [columns].
 func (k *Kernels) SplitNorm(o *Operand, x View, w Memory, eps float32, n int) error {
-	return k.splitFrom(1, o, x, View{Memory: w}, eps, n)
+	return k.splitFrom(o, &activations{source: normSource, x: x, norm: w, eps: eps}, n)
 }
 
 // SplitSiLU sets o to n rows of silu(gate) ⊙ x.
 func (k *Kernels) SplitSiLU(o *Operand, gate, x View, n int) error {
-	return k.splitFrom(2, o, x, gate, 0, n)
+	return k.splitFrom(o, &activations{source: siluSource, x: x, gate: gate}, n)
 }
 
 // SplitGated sets o to n rows of silu(gate) ⊙ y, where y is x with each head divided by
 // √(mean(x²)+eps) and multiplied by w, float32 [Dim of x]. Dim is a power of two, 8 to
 // 256, and heads lie one after the other.
 func (k *Kernels) SplitGated(o *Operand, gate, x View, w Memory, eps float32, n int) error {
-	return k.splitHeads(3, o, x, gate, eps, n, w, x.Dim)
+	return k.splitFrom(o, &activations{source: gatedSource, x: x, gate: gate, norm: w, eps: eps}, n)
 }
 
-func (k *Kernels) splitFrom(source int, o *Operand, x, other View, eps float32, n int) error {
-	return k.splitHeads(source, o, x, other, eps, n, Memory{}, 0)
-}
-
-func (k *Kernels) splitHeads(source int, o *Operand, x, other View, eps float32, n int, norm Memory, dim int) error {
+// splitFrom sets o to n rows of what from says.
+func (k *Kernels) splitFrom(o *Operand, from *activations, n int) error {
 	o.n = n
-	a := k.device.args.Reset().Pointer(x.first()).Int(x.Pitch).Pointer(other.first()).Int(other.Pitch).Float(eps).
-		Pointer(o.values.at).Pointer(o.scales.at).Int(o.cols).Int(o.units).Int(tiles(n)).Pointer(norm.at).Int(dim)
-	return k.split[o.format][source].Launch(Grid{X: n, Block: eights(o.units * formats[o.format].cols)}, a)
+	a := from.append(k.device.args.Reset(), o).Pointer(o.values.at).Pointer(o.scales.at)
+	return k.split[from.source].Launch(Grid{X: n, Block: eights(o.width)}, a)
 }
 
 // Product is y = x·mᵀ + bias for the rows of x.
 type Product struct {
 	Y     Memory // float32 [rows, Pitch]
 	Pitch int
-	X     *Operand // of the format and width of M
+	X     *Operand // of the width of M
 	M     *Matrix
 	Bias  Memory // float32 [Out] or empty
 	Add   bool   // add to y instead of setting it
 }
 
 // Linear computes a product.
-func (k *Kernels) Linear(p *Product) error { return k.product(p, plan(p.M)) }
+func (k *Kernels) Linear(p *Product) error { return k.product(p, plan(p.M, p.X.n)) }
 
 // fewMost and fewCols are the most rows and columns of a matrix that [Kernels.Few] is for;
 // from fewCols/8 columns on it is the faster one.
@@ -393,7 +410,7 @@ const fewMost, fewCols = 128, 8192
 
 // few tells whether products with m are computed by Few, for any number of rows.
 func few(m *Matrix) bool {
-	return (m.format == BF16 || m.format == F16) && m.out <= fewMost && m.in >= fewCols/8 && m.in <= fewCols
+	return m.format == F16 && m.out <= fewMost && m.in >= fewCols/8 && m.in <= fewCols
 }
 
 // Few sets y, or adds to it, n rows of x·mᵀ + bias for a matrix of few rows. If norm is
@@ -402,5 +419,5 @@ func few(m *Matrix) bool {
 func (k *Kernels) Few(y, x View, m *Matrix, bias, norm Memory, eps float32, add bool, n int) error {
 	a := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at).Pointer(x.first()).Int(x.Pitch).Pointer(norm.at).Float(eps).
 		Pointer(bias.at).Pointer(y.first()).Int(y.Pitch).Int(m.in).Int(m.units).Bool(add)
-	return k.few[m.format].Launch(Grid{X: m.out, Y: n, Block: 128}, a)
+	return k.few.Launch(Grid{X: m.out, Y: n, Block: 128}, a)
 }

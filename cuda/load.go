@@ -52,6 +52,7 @@ type slot struct {
 // or lie in part.
 type slab struct {
 	m           *Matrix
+	format      Format // of the part
 	row, n      int
 	part        Part // Data and Scale may be empty, their sizes are those of sizes
 	sizes       [2]int
@@ -96,7 +97,7 @@ func (l *loader) matrix(m *Matrix, row int, t *ops.Weight) error {
 	slabRows := l.rows(dataRow + scaleRow)
 	for from := 0; from < t.Rows(); from += slabRows {
 		n := min(slabRows, t.Rows()-from)
-		s := slab{m: m, row: row + from, n: n, sizes: [2]int{n * dataRow, n * scaleRow}}
+		s := slab{m: m, format: partFormat(t.Type, m.format), row: row + from, n: n, sizes: [2]int{n * dataRow, n * scaleRow}}
 		s.part = Part{Rows: n, All: t.Global}
 		if t.Type == ops.FP8Row || t.Type == ops.F16 {
 			s.part.Row = rowFactors(t, from, n)
@@ -165,8 +166,8 @@ func (l *loader) begin(s slab) error {
 	}
 	to.slab = s
 	var factors []float32
-	if s.m.factors.bytes > 0 {
-		factors = factorsOf(s.m.format, &s.part)
+	if s.format != BF16 {
+		factors = factorsOf(s.format, &s.part)
 	}
 	at := 0
 	place := func(i, n int) []byte {
@@ -222,9 +223,7 @@ func (l *loader) finish() error {
 	for i, n := range s.slab.sizes {
 		to[i] = s.device.Part(s.at[i], int64(n))
 	}
-	if m.factors.bytes > 0 {
-		to[2] = m.factors.Part(int64(4*s.slab.row), int64(4*s.slab.n))
-	}
+	to[2] = m.factors.Part(int64(4*s.slab.row), int64(4*s.slab.n))
 	err := d.on(func() error {
 		for i, part := range s.parts {
 			if len(part) == 0 {
@@ -239,7 +238,7 @@ func (l *loader) finish() error {
 	if err != nil {
 		return fmt.Errorf("cannot copy weights to the GPU: %w", err)
 	}
-	if err := l.b.k.packRows(m, to[0], to[1], s.slab.row, s.slab.n); err != nil {
+	if err := l.b.k.packRows(m, s.slab.format, to[0], to[1], s.slab.row, s.slab.n); err != nil {
 		return err
 	}
 	if err := d.on(func() error { return s.done.Record(d.stream) }); err != nil {
@@ -313,13 +312,23 @@ func factorsOf(format Format, p *Part) []float32 {
 	return factors
 }
 
-// packRows packs n rows that lie on the device, data and scales as in a [Part], into m from row on, a
-// multiple of 16.
-func (k *Kernels) packRows(m *Matrix, data, scales Memory, row, n int) error {
+// packRows packs n rows in format that lie on the device, data and scales as in a [Part], into m from
+// row on, a multiple of 16. Factors of rows in bfloat16 follow from these.
+func (k *Kernels) packRows(m *Matrix, format Format, data, scales Memory, row, n int) error {
+	factors := m.factors.Part(int64(4*row), int64(4*n))
+	if format == BF16 {
+		a := k.device.args.Reset().Pointer(data.at).Pointer(factors.at).Int(m.in)
+		if err := k.factor.Launch(Grid{X: n, Block: 256}, a); err != nil {
+			return err
+		}
+	}
 	a := k.device.args.Reset().Pointer(data.at)
-	if m.format == NVFP4 {
+	if format == NVFP4 {
 		a.Pointer(scales.at)
 	}
 	a.Pointer(m.weights.at).Int(n).Int(m.in).Int(m.units).Int(row / 16)
-	return k.pack[m.format].Launch(Grid{X: (m.units + 3) / 4, Y: (n + 15) / 16, Block: 128}, a)
+	if format == BF16 {
+		a.Pointer(factors.at)
+	}
+	return k.pack[format].Launch(Grid{X: (m.units + 3) / 4, Y: (n + 15) / 16, Block: 128}, a)
 }

@@ -107,7 +107,7 @@ func TestLoad(t *testing.T) {
 				parts = append(parts, wholePart(w, as, j))
 			}
 			p := pool(t, b.device, 16<<20)
-			plain, err := b.k.Matrix(p, scratch, as.format, 1024, parts...)
+			plain, err := b.k.Matrix(p, scratch, partFormat(kind, as.format), 1024, parts...)
 			if err != nil {
 				t.Fatal(err)
 			}

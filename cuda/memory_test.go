@@ -243,7 +243,7 @@ func TestLaunchesAllocateNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := k.Operand(p, Format(f), 1024, MaxRows)
+		o, err := k.Operand(p, 1024, MaxRows)
 		if err != nil {
 			t.Fatal(err)
 		}

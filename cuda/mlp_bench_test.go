@@ -43,11 +43,11 @@ func BenchmarkMLP(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	first, err := k.Operand(p, NVFP4, hidden, MaxRows)
+	first, err := k.Operand(p, hidden, MaxRows)
 	if err != nil {
 		b.Fatal(err)
 	}
-	second, err := k.Operand(p, NVFP4, inner, MaxRows)
+	second, err := k.Operand(p, inner, MaxRows)
 	if err != nil {
 		b.Fatal(err)
 	}

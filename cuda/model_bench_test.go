@@ -143,9 +143,9 @@ func kinds(t testing.TB, b *Backend, calls []call) {
 	}
 	took := timed(func(c *call) error {
 		p := c.m.pieces[0]
-		o := b.operands[operandKey{p.m.format, p.m.in}]
+		o := b.operands[p.m.in]
 		o.values, o.scales = b.values, b.scales
-		return b.k.splitFrom(0, o, c.x.view(), View{}, 0, int(c.rows))
+		return b.k.splitFrom(o, &activations{x: c.x.view()}, int(c.rows))
 	}, splits)
 	fmt.Printf("    %-24s %4d × %7.2f µs = %8.1f µs\n", "split", len(splits), took/float64(len(splits)), took)
 	for _, name := range order {
@@ -157,7 +157,7 @@ func kinds(t testing.TB, b *Backend, calls []call) {
 			read := int64(0)
 			alone := timed(func(c *call) error {
 				for _, p := range c.m.pieces {
-					o := b.operands[operandKey{p.m.format, p.m.in}]
+					o := b.operands[p.m.in]
 					o.n, o.values, o.scales = int(c.rows), b.values, b.scales
 					read += p.m.Bytes()
 					if err := b.k.Linear(&Product{Y: c.dst.view().Memory, Pitch: c.dst.buffer.cols, X: o, M: p.m, Add: c.flags != 0}); err != nil {

@@ -48,14 +48,12 @@ type stored struct {
 	matrices int
 }
 
-// storedAs tells how weights of a type are kept. bf16, f16, FP8 with a factor a row and
-// NVFP4 lie as they are. float32 becomes two halves with a factor a row, 22 bits. All
+// storedAs tells how weights of a type are kept. f16, FP8 with a factor a row and NVFP4 lie
+// as they are, bf16 as halves with a factor a row, which loses nothing. float32 becomes two halves with a factor a row, 22 bits. All
 // others become halves with a power of two a row for a factor, 11 bits, at two bytes a
 // weight.
 func storedAs(t ops.WeightType) stored {
 	switch t {
-	case ops.BF16:
-		return stored{BF16, 1}
 	case ops.FP8Row:
 		return stored{FP8, 1}
 	case ops.NVFP4:
@@ -92,8 +90,8 @@ func (b *Backend) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
 
 // place appends parts, of rows rows, to a stack.
 func (b *Backend) place(s *stack, as stored, rows int, parts []*ops.Weight) error {
-	if s.in > operandMost-formats[as.format].cols {
-		return fmt.Errorf("rows of %d values are too wide: %d are possible", s.in, operandMost-formats[as.format].cols)
+	if s.in > operandMost {
+		return fmt.Errorf("rows of %d values are too wide: %d are possible", s.in, operandMost)
 	}
 	matrices := make([]*Matrix, as.matrices)
 	for i := range matrices {
@@ -123,7 +121,7 @@ func (b *Backend) place(s *stack, as stored, rows int, parts []*ops.Weight) erro
 		first += t.Rows()
 	}
 	s.out += rows
-	b.operand(as.format, s.in)
+	b.operand(s.in)
 	return nil
 }
 
@@ -137,12 +135,20 @@ func (b *Backend) fetch(matrices []*Matrix, as stored, t *ops.Weight, first int)
 	for from := 0; from < t.Rows(); from += rows {
 		n := min(rows, t.Rows()-from)
 		for i, p := range converted(t, as, from, n) {
-			if err := b.load.begin(slab{m: matrices[i], row: first + from, n: n, part: p, sizes: [2]int{len(p.Data)}}); err != nil {
+			if err := b.load.begin(slab{m: matrices[i], format: as.format, row: first + from, n: n, part: p, sizes: [2]int{len(p.Data)}}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// partFormat is the format of parts of a tensor that become a matrix in format.
+func partFormat(t ops.WeightType, format Format) Format {
+	if t == ops.BF16 {
+		return BF16
+	}
+	return format
 }
 
 // asItIs tells whether a type is packed on the device from what lies in the file.
@@ -232,10 +238,6 @@ func WeightBytes(t *ops.Weight) int64 {
 		return int64(4 * t.Cols())
 	}
 	as := storedAs(t.Type)
-	f := &formats[as.format]
-	n := int64((t.Rows()+31)/32*2) * int64((t.Cols()+f.cols-1)/f.cols) * int64(f.bytes)
-	if as.format != BF16 {
-		n += int64(4 * t.Rows())
-	}
+	n := int64((t.Rows()+31)/32*2)*int64(as.format.units(t.Cols()))*int64(formats[as.format].bytes) + int64(4*t.Rows())
 	return n * int64(as.matrices)
 }

@@ -48,7 +48,7 @@ func TestHalves(t *testing.T) {
 // TestWeightBytes: what a type takes.
 func TestWeightBytes(t *testing.T) {
 	for kind, want := range map[ops.WeightType]int64{
-		ops.BF16: 64 * 256 * 2, ops.F16: 64*256*2 + 64*4, ops.F32: 2 * (64*256*2 + 64*4), ops.Q4_K: 64*256*2 + 64*4,
+		ops.BF16: 64*256*2 + 64*4, ops.F16: 64*256*2 + 64*4, ops.F32: 2 * (64*256*2 + 64*4), ops.Q4_K: 64*256*2 + 64*4,
 		ops.FP8Row: 64*256 + 64*4, ops.NVFP4: 64*256*9/16 + 64*4,
 	} {
 		if got := WeightBytes(&ops.Weight{Type: kind, Shape: []int{64, 256}}); got != want {

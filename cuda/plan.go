@@ -7,14 +7,14 @@ package cuda
 // of rows; the rest has no influence on the result.
 type choice struct {
 	splits  int // parts of the columns
-	shape   int // of shapes, up to 4 rows
-	abreast int // row groups that a block works on at once, up to 4 rows
+	shape   int // of shapes, or wideShape
+	abreast int // row groups that a block works on at once
 }
 
-// plan chooses for a matrix, after what was measured (docs/gpu.md): as many warps
+// plan chooses for a matrix and n rows, after what was measured (docs/gpu.md): as many warps
 // as keep the memory busy, no more splits than that takes, and two row tiles a
 // warp where there are rows enough, since they share what is read of x.
-func plan(m *Matrix) choice {
+func plan(m *Matrix, n int) choice {
 	c := choice{splits: 8, shape: 1, abreast: 1}
 	switch {
 	case m.format == NVFP4 && m.out >= 1<<17:
@@ -23,34 +23,43 @@ func plan(m *Matrix) choice {
 		c = choice{8, 2, 1}
 	case m.format == NVFP4 && m.out <= 4096:
 		c = choice{8, 0, 2}
-	case (m.format == BF16 || m.format == F16) && m.out <= 6144, m.format == FP8 && m.out <= 4096:
+	case m.format == F16 && m.out <= 6144, m.format == FP8 && m.out <= 4096:
 		c = choice{16, 0, 1}
 	}
 	for c.splits > 1 && c.splits*2 > m.units {
 		c.splits /= 2
 	}
+	if n > 8 {
+		switch {
+		case !small(m, n):
+			c.shape = wideShape
+		case c.splits <= 8:
+			c.shape, c.abreast = 2, 1
+		default:
+			c.shape, c.abreast = 0, 1
+		}
+	}
 	return c
 }
 
-// small says that a product of 5 to 16 rows is divided like one of up to 4: the
+// wideShape is the shape of a product whose warps share what they read of x.
+const wideShape = -1
+
+// small says that a product of 9 to 16 rows is divided like one of up to 8: the
 // matrix has too few rows for blocks that share what they read of x, or x is so
 // little that the first cache holds it.
 func small(m *Matrix, n int) bool {
-	return m.out <= 4096 || m.out <= 6144 && n <= 8 || n*m.in <= 32<<10
+	return m.format == NVFP4 && m.out < 1<<17 || m.out <= 6144 || n*m.in <= 64<<10
 }
 
 // narrowShared is the dynamic shared memory of a block whose warps share columns:
-// units on their way, and sums, twice if there is room.
+// units on their way, and sums, twice.
 func (c choice) narrowShared(format Format, n int) int {
-	s, tiles := shapes[c.shape], tiles(n)
-	buffers := 2
-	if tiles == 4 {
-		buffers = 1
-	}
-	return c.splits * c.abreast * s.tiles * (s.stages*formats[format].bytes + buffers*16*4*(8*tiles+1))
+	s := shapes[c.shape]
+	return c.splits * c.abreast * s.tiles * (s.stages*formats[format].bytes + 2*16*4*(8*tiles(n)+1))
 }
 
-// Blocks for 5 to 16 rows: 8 warps of 32 rows, three units on their way.
+// Blocks for 9 to 16 rows of a large matrix: 8 warps of 32 rows, three units on their way.
 const (
 	wideRows    = 256
 	wideThreads = 256
@@ -58,47 +67,37 @@ const (
 )
 
 // wideShared is the dynamic shared memory of such a block: weights, and a unit of
-// activations in two bytes a value, high and low.
-func wideShared(format Format, tiles int) int {
+// activations in two bytes a value.
+func wideShared(format Format) int {
 	f := &formats[format]
-	return wideStages * (wideRows/16*f.bytes + tiles*8*f.cols*2)
+	return wideStages * (wideRows/16*f.bytes + MaxRows*f.cols*2)
 }
 
 // Blocks for more than 16 rows: 128 rows of W by 64 of x, and how many units are on their
 // way.
 const tiledRows, tiledX, tiledThreads = 128, 64, 256
 
-var tiledStages = [...]int{BF16: 4, F16: 4, FP8: 3, NVFP4: 2}
+var tiledStages = [...]int{F16: 4, FP8: 3, NVFP4: 2}
 
 // tiledProduct launches a product of more than 16 rows.
 func (k *Kernels) tiledProduct(m *Matrix, n int, a *Args) error {
 	f := &formats[m.format]
 	return k.tiled[m.format].Launch(Grid{X: (n + tiledX - 1) / tiledX, Y: (m.out + tiledRows - 1) / tiledRows, Block: tiledThreads,
-		Shared: tiledStages[m.format] * (tiledRows/16*f.bytes + 2*tiledX*f.cols*2)}, a)
+		Shared: tiledStages[m.format] * (tiledRows/16*f.bytes + tiledX*f.cols*2)}, a)
 }
 
 // product launches a product as c says.
 func (k *Kernels) product(p *Product, c choice) error {
 	m, n := p.M, p.X.n
-	f := &formats[m.format]
-	a := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at).Pointer(p.X.values.at)
-	if f.half {
-		a.Pointer(p.X.scales.at)
-	} else {
-		a.Pointer(0)
-	}
-	a.Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits).Bool(p.Add)
-	kernel := k.narrow[m.format][c.shape]
-	if n > MaxRows {
+	a := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at).Pointer(p.X.values.at).Pointer(p.X.scales.at).
+		Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits).Bool(p.Add).Int(p.X.width)
+	switch {
+	case n > MaxRows:
 		return k.tiledProduct(m, n, a)
+	case c.shape == wideShape:
+		return k.wideProduct(m, c.splits, a)
 	}
-	if n > 4 {
-		if !small(m, n) {
-			return k.wideProduct(m, n, c.splits, a)
-		}
-		c.shape, c.abreast = 0, 1
-		kernel = k.small[m.format][tiles(n)/4]
-	}
+	kernel := k.narrow[m.format][tiles(n)-1][c.shape]
 	shared, threads := c.narrowShared(m.format, n), 32*c.splits*c.abreast
 	rows := 16 * shapes[c.shape].tiles * c.abreast
 	blocks, sms := (m.out+rows-1)/rows, k.device.facts.SMs
@@ -113,19 +112,15 @@ func (k *Kernels) product(p *Product, c choice) error {
 	return kernel.Launch(Grid{X: blocks, Block: threads, Shared: shared}, a)
 }
 
-// wideProduct launches a product of 5 to 16 rows. Where rows alone do not fill the
+// wideProduct launches a product of 9 to 16 rows. Where rows alone do not fill the
 // device, the splits become blocks of their own, as far as scratch holds their
 // sums; the result is the same.
-func (k *Kernels) wideProduct(m *Matrix, n, splits int, a *Args) error {
-	kernel, tiles := k.wide[m.format][0], tiles(n)
-	if n > 8 {
-		kernel = k.wide[m.format][1]
-	}
+func (k *Kernels) wideProduct(m *Matrix, splits int, a *Args) error {
 	a.Pointer(k.scratch.at).Pointer(k.counters.at)
-	g := Grid{X: (m.out + wideRows - 1) / wideRows, Y: 1, Block: wideThreads, Shared: wideShared(m.format, tiles)}
-	if sums := tiles / 2 * 8 * wideRows * 4; g.X < 4*k.device.facts.SMs && int64(g.X)*int64(splits)*int64(sums) <= k.scratch.bytes &&
+	g := Grid{X: (m.out + wideRows - 1) / wideRows, Y: 1, Block: wideThreads, Shared: wideShared(m.format)}
+	if sums := MaxRows * wideRows * 4; g.X < 4*k.device.facts.SMs && int64(g.X)*int64(splits)*int64(sums) <= k.scratch.bytes &&
 		int64(g.X)*4 <= k.counters.bytes {
 		g.Y = splits
 	}
-	return kernel.Launch(g, a)
+	return k.wide[m.format].Launch(g, a)
 }

@@ -16,10 +16,7 @@ func (k *Kernels) random(m *Matrix) error {
 	size := 1 / math.Sqrt(float64(m.in))
 	keep, set := uint32(0), uint32(0)
 	switch m.format {
-	case BF16: // ±1 to ±2 times a power of two
-		keep, set = 0x807f807f, uint32(127+int(math.Round(math.Log2(size/1.5))))<<7
-		set |= set << 16
-	case F16:
+	case F16: // ±1 to ±2
 		keep, set = 0x83ff83ff, 0x3c003c00
 		size /= 1.5
 	case FP8:
@@ -31,9 +28,6 @@ func (k *Kernels) random(m *Matrix) error {
 	}
 	if err := k.fillRandom(m.weights, int(m.weights.at>>8), keep, set); err != nil {
 		return err
-	}
-	if m.format == BF16 {
-		return nil
 	}
 	factors := make([]float32, m.out)
 	for i := range factors {

@@ -223,6 +223,20 @@ func (b *Backend) dispatch(c *call) error {
 	return fmt.Errorf("cannot run operation %d", c.kind)
 }
 
+// activations is what a linear layer multiplies.
+func (b *Backend) activations(c *call) activations {
+	switch w, heads := b.state.within, b.state.heads; {
+	case w == nil:
+		return activations{x: c.x.view()}
+	case w.kind == normCall:
+		return activations{source: normSource, x: w.x.view(), norm: w.w.values, eps: w.float()}
+	case heads != nil:
+		return activations{source: gatedSource, x: heads.x.view(), gate: w.k.view(), norm: heads.w.values, eps: heads.float()}
+	default:
+		return activations{source: siluSource, x: w.x.view(), gate: w.k.view()}
+	}
+}
+
 // product launches a linear layer. Several that read the same rows share what these
 // are split into.
 func (b *Backend) product(c *call) error {
@@ -245,21 +259,11 @@ func (b *Backend) product(c *call) error {
 			}
 			continue
 		}
-		o := b.operands[operandKey{p.m.format, p.m.in}]
+		o := b.operands[p.m.in]
 		if s.operand != o || s.split != c.x || s.splitRows != c.rows || s.splitWrite != c.x.buffer.writes || s.splitFrom != s.within {
 			o.values, o.scales = b.values, b.scales
-			var err error
-			switch w := s.within; {
-			case w == nil:
-				err = b.k.splitFrom(0, o, c.x.view(), View{}, 0, int(c.rows))
-			case w.kind == normCall:
-				err = b.k.SplitNorm(o, w.x.view(), w.w.values, w.float(), int(c.rows))
-			case s.heads != nil:
-				err = b.k.SplitGated(o, w.k.view(), s.heads.x.view(), s.heads.w.values, s.heads.float(), int(c.rows))
-			default:
-				err = b.k.SplitSiLU(o, w.k.view(), w.x.view(), int(c.rows))
-			}
-			if err != nil {
+			from := b.activations(c)
+			if err := b.k.splitFrom(o, &from, int(c.rows)); err != nil {
 				return err
 			}
 			s.operand, s.split, s.splitRows, s.splitWrite, s.splitFrom = o, c.x, c.rows, c.x.buffer.writes, s.within

@@ -4,31 +4,34 @@
 // no row knows of the others.
 //
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
-#include "formats.cuh"
+#include "activations.cuh"
 
 // to = x / √(mean(x²)+eps) ⊙ w for head blockIdx.x of row blockIdx.y; to may be x. A
-// thread has eight neighbours, as in pack.cu, so that the sum is the same bits.
+// thread has eight neighbours, as in activations.cuh, so that the result is the same bits.
 extern "C" __global__ void __launch_bounds__(1024)
     rms_norm(float *to, int to_pitch, int to_stride, const float *x, int x_pitch, int x_stride, const float *w, int dim, float eps) {
+	__shared__ float groups[GROUPS];
 	begin();
 	x += (size_t)blockIdx.y * x_pitch + (size_t)blockIdx.x * x_stride;
 	to += (size_t)blockIdx.y * to_pitch + (size_t)blockIdx.x * to_stride;
-	float sum = 0;
 	__align__(16) float v[8], scale[8];
-	for (int i = threadIdx.x * 8; i < dim; i += blockDim.x * 8) {
-		eight(v, x, i, dim);
-#pragma unroll
-		for (int j = 0; j < 8; j++)
-			sum += v[j] * v[j];
+	for (int first = 0; first < dim; first += blockDim.x * 8) {
+		eight(v, x, first + threadIdx.x * 8, dim);
+		float sum = square_sum(v);
+		for (int i = 16; i; i /= 2)
+			sum += __shfl_xor_sync(~0u, sum, i);
+		if (threadIdx.x % 32 == 0)
+			groups[first / 256 + threadIdx.x / 32] = sum;
 	}
-	float factor = 1 / sqrtf(block_sum(sum) / dim + eps);
+	__syncthreads();
+	const float factor = 1 / sqrtf(sum_of(groups, dim) / dim + eps);
 	for (int i = threadIdx.x * 8; i < dim; i += blockDim.x * 8) {
 		if (dim > blockDim.x * 8)
 			eight(v, x, i, dim);
 		eight(scale, w, i, dim);
 #pragma unroll
 		for (int j = 0; j < 8; j++)
-			v[j] = v[j] * factor * scale[j];
+			v[j] = v[j] * scale[j] * factor;
 		if (i + 8 <= dim && ((size_t)to & 15) == 0) {
 			*(float4 *)(to + i) = *(float4 *)v;
 			*(float4 *)(to + i + 4) = *(float4 *)(v + 4);
@@ -95,13 +98,9 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // One weight of a packed matrix, without the factor of its row (pack.cu).
 template <class F> DEVICE float weight(const u8 *w, int units, int row, int col);
-template <> DEVICE float weight<BF16>(const u8 *w, int units, int row, int col) {
-	const u16 *unit = (const u16 *)(w + ((size_t)(row / 16) * units + col / 32) * 1024);
-	return bfloat_value(unit[row % 16 / 8 * 256 + (row % 8 * 4 + col % 32 / 8) * 8 + col % 8]);
-}
 template <> DEVICE float weight<F16>(const u8 *w, int units, int row, int col) {
-	const u16 *unit = (const u16 *)(w + ((size_t)(row / 16) * units + col / 32) * 1024);
-	return half_value(unit[row % 16 / 8 * 256 + (row % 8 * 4 + col % 32 / 8) * 8 + col % 8]);
+	const u16 *unit = (const u16 *)(w + ((size_t)(row / 16) * units + col / 64 * 2 + col % 16 / 8) * 1024);
+	return half_value(unit[row % 16 / 8 * 256 + (row % 8 * 4 + col % 64 / 16) * 8 + col % 8]);
 }
 template <> DEVICE float weight<FP8>(const u8 *w, int units, int row, int col) {
 	const u8 *unit = w + ((size_t)(row / 16) * units + col / 64) * 1024;
@@ -128,7 +127,7 @@ DEVICE void embed(float *to, int pitch, const u8 *w, const float *factors, const
 	if (i >= cols)
 		return;
 	to += (size_t)blockIdx.y * pitch + i;
-	const float v = weight<F>(w, units, token, i) * (factors ? factors[token] : 1);
+	const float v = weight<F>(w, units, token, i) * factors[token];
 	*to = add ? *to + v : v;
 }
 #define EMBED(name, F)                                                                                              \
@@ -136,21 +135,20 @@ DEVICE void embed(float *to, int pitch, const u8 *w, const float *factors, const
 	                                int cols, int units, int add) {                                            \
 		embed<F>(to, pitch, w, factors, tokens, cols, units, add);                                          \
 	}
-EMBED(embed_bf16, BF16)
 EMBED(embed_f16, F16)
 EMBED(embed_fp8, FP8)
 EMBED(embed_nvfp4, NVFP4)
 
 // A matrix of few rows, in 16 bits: row blockIdx.x of it with row blockIdx.y of x, which
 // is divided by √(mean(x²)+eps) and multiplied by norm first unless norm is null. Such a
-// product is all latency, so x stays as it is, and weights are asked for before the launch
+// product is all latency, so x stays float32, and weights are asked for before the launch
 // ahead has ended.
-template <class F, bool HALF>
-DEVICE void few(const u8 *w, const float *scale, const float *x, int x_pitch, const float *norm, float eps,
-                const float *bias, float *y, int y_pitch, int cols, int units, int add) {
+extern "C" __global__ void __launch_bounds__(128)
+    few(const u8 *w, const float *scale, const float *x, int x_pitch, const float *norm, float eps, const float *bias,
+        float *y, int y_pitch, int cols, int units, int add) {
 	const int MOST = 8, row = blockIdx.x;
 	let_next_launch_begin();
-	const uint4 *from = (const uint4 *)(w + (size_t)(row / 16) * units * F::BYTES) + row % 16 / 8 * 32 + row % 8 * 4;
+	const uint4 *from = (const uint4 *)(w + (size_t)(row / 16) * units * F16::BYTES) + row % 16 / 8 * 32 + row % 8 * 4;
 	uint4 weights[MOST];
 #pragma unroll
 	for (int j = 0; j < MOST; j++) {
@@ -162,19 +160,18 @@ DEVICE void few(const u8 *w, const float *scale, const float *x, int x_pitch, co
 	float sum = 0, squares = 0;
 #pragma unroll
 	for (int j = 0; j < MOST; j++) {
-		const int i = threadIdx.x + j * 128;
+		const int i = threadIdx.x + j * 128, col = i / 8 * 64 + i % 4 * 16 + i % 8 / 4 * 8;
 		if (i >= 4 * units)
 			break;
 		__align__(16) float v[8], n[8];
-		eight(v, x, 8 * i, cols);
+		eight(v, x, col, cols);
 		if (norm)
-			eight(n, norm, 8 * i, cols);
+			eight(n, norm, col, cols);
 		const u32 *pairs = (const u32 *)&weights[j];
 #pragma unroll
 		for (int k = 0; k < 8; k++) {
-			const u16 bits = (u16)(pairs[k / 2] >> (k % 2 * 16));
 			squares += v[k] * v[k];
-			sum += (norm ? v[k] * n[k] : v[k]) * (HALF ? half_value(bits) : bfloat_value(bits));
+			sum += (norm ? v[k] * n[k] : v[k]) * half_value((u16)(pairs[k / 2] >> (k % 2 * 16)));
 		}
 	}
 	sum = block_sum(sum);
@@ -183,19 +180,10 @@ DEVICE void few(const u8 *w, const float *scale, const float *x, int x_pitch, co
 		sum *= 1 / sqrtf(block_sum(squares) / cols + eps);
 	}
 	if (threadIdx.x == 0) {
-		if (scale)
-			sum *= scale[row];
+		sum *= scale[row];
 		if (bias)
 			sum += bias[row];
 		float *to = y + (size_t)blockIdx.y * y_pitch + row;
 		*to = add ? *to + sum : sum;
 	}
 }
-#define FEW(name, F, HALF)                                                                                           \
-	extern "C" __global__ void __launch_bounds__(128)                                                            \
-	    name(const u8 *w, const float *scale, const float *x, int x_pitch, const float *norm, float eps,         \
-	         const float *bias, float *y, int y_pitch, int cols, int units, int add) {                           \
-		few<F, HALF>(w, scale, x, x_pitch, norm, eps, bias, y, y_pitch, cols, units, add);                   \
-	}
-FEW(few_bf16, BF16, false)
-FEW(few_f16, F16, true)

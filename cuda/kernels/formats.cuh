@@ -4,21 +4,19 @@
 #pragma once
 #include "mma.cuh"
 
-// The formats: columns a unit, bytes a unit, 16-byte pieces of a row of x that
-// a lane needs a unit and the columns between them, and the product of a unit,
-// with x in registers (multiply) or in shared memory (stream).
-template <bool HALF> struct Sixteen {
-	static const int K = 32, BYTES = 1024, PIECES = 1;
-	// Piece i of lane t lies at column LANE·t + place(i) of the unit.
-	static const int LANE = 8;
-	static __host__ __device__ constexpr int place(int) { return 0; }
+// Activations lie row by row, in halves, padded to a multiple of 128 columns. Lane t of
+// four needs columns 16t to 16t+15 of each 64; eight neighbours are a piece of 16 bytes.
+// The even pieces of 64 columns come first, then the odd ones, so that what four lanes
+// read together lies together. Column i, of a multiple of 8, lies at:
+DEVICE int piece(int i) { return i & ~63 | i << 2 & 32 | i >> 1 & 24; }
 
-	static DEVICE void mma(float (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-		if (HALF)
-			mma_half(c, a0, a1, a2, a3, b0, b1);
-		else
-			mma_bfloat(c, a0, a1, a2, a3, b0, b1);
-	}
+// The formats: columns a unit, bytes a unit, 16-byte pieces of a row of x that
+// a lane needs a unit, and the product of a unit, with x in registers (multiply) or as
+// fragments in shared memory (stream): for each tile of 8 rows and piece the 16 bytes of
+// each lane. Lane 4g+t has row g.
+struct F16 {
+	static const int K = 32, BYTES = 1024, PIECES = 1;
+
 	template <int RT, int NT> static DEVICE void stream(float (&c)[RT][NT][4], u32 w, u32 x, int lane) {
 		uint4 low[RT], high[RT];
 #pragma unroll
@@ -35,31 +33,27 @@ template <bool HALF> struct Sixteen {
 		for (int n = 0; n < NT; n++)
 #pragma unroll
 			for (int r = 0; r < RT; r++)
-				mma(c[r][n], low[r].x, high[r].x, low[r].y, high[r].y, v[n].x, v[n].y);
+				mma_half(c[r][n], low[r].x, high[r].x, low[r].y, high[r].y, v[n].x, v[n].y);
 #pragma unroll
 		for (int n = 0; n < NT; n++)
 #pragma unroll
 			for (int r = 0; r < RT; r++)
-				mma(c[r][n], low[r].z, high[r].z, low[r].w, high[r].w, v[n].z, v[n].w);
+				mma_half(c[r][n], low[r].z, high[r].z, low[r].w, high[r].w, v[n].z, v[n].w);
 	}
 	template <int NT> static DEVICE void multiply(float (&c)[NT][4], u32 w, int lane, const uint4 (&x)[NT][PIECES]) {
 		uint4 low = shared16(w + lane * 16), high = shared16(w + 512 + lane * 16);
 #pragma unroll
 		for (int n = 0; n < NT; n++) {
-			mma(c[n], low.x, high.x, low.y, high.y, x[n][0].x, x[n][0].y);
-			mma(c[n], low.z, high.z, low.w, high.w, x[n][0].z, x[n][0].w);
+			mma_half(c[n], low.x, high.x, low.y, high.y, x[n][0].x, x[n][0].y);
+			mma_half(c[n], low.z, high.z, low.w, high.w, x[n][0].z, x[n][0].w);
 		}
 	}
 };
-typedef Sixteen<false> BF16;
-typedef Sixteen<true> F16;
 
 // An e4m3 number is a half with its exponent counted from 15 instead of 7, once
 // its seven lower bits are moved up by 7: the value times 2⁻⁸.
 struct FP8 {
 	static const int K = 64, BYTES = 1024, PIECES = 2;
-	static const int LANE = 16;
-	static __host__ __device__ constexpr int place(int i) { return 8 * i; }
 
 	// Bytes 1 and 3, then 0 and 2, as halves.
 	static DEVICE u32 odd(u32 w) { return (w & 0x80008000u) | ((w >> 1) & 0x3f803f80u); }
@@ -113,9 +107,6 @@ struct FP8 {
 // exact. What comes out is 2⁻⁷ times the weight without the global scale.
 struct NVFP4 {
 	static const int K = 128, BYTES = 1152, PIECES = 4;
-
-	static const int LANE = 16;
-	static __host__ __device__ constexpr int place(int i) { return i / 2 * 64 + i % 2 * 8; }
 
 	// Eight codes: the halves of pairs 0 to 3.
 	static DEVICE void decode(u32 w, u32 s, u32 (&v)[4]) {
@@ -186,17 +177,3 @@ struct NVFP4 {
 		}
 	}
 };
-
-// Activations lie as the fragments of the other operand, in units of F::K columns
-// and in each the pieces, 16 bytes a lane. With one tile its columns are rows 0 to
-// 3 of the activations, high, then the same, low: a row lies by itself, for each
-// piece 64 bytes of high and 64 of low. With more, tile 2i holds rows 8i to 8i+7,
-// high, and tile 2i+1 the same, low: a unit lies by itself, for each tile and
-// piece 512 bytes.
-template <class F> DEVICE size_t fragment(int tiles, int units, int row, bool low, int col) {
-	int unit = col / F::K, c = col % F::K, t = c % (4 * F::LANE) / F::LANE;
-	int piece = c / (4 * F::LANE) * (F::LANE / 8) + c % F::LANE / 8;
-	size_t lane = tiles == 1 ? (((size_t)row * units + unit) * F::PIECES + piece) * 8 + 4 * low + t
-	                         : (((size_t)unit * tiles + row / 8 * 2 + low) * F::PIECES + piece) * 32 + row % 8 * 4 + t;
-	return lane * 8 + col % 8;
-}

@@ -8,9 +8,8 @@
 // other rows, nor on how many there are, nor on the device: column n of a
 // product of matrices is computed alike whatever the other columns hold.
 //
-// Activations are float32 in meaning and go through the tensor cores as the
-// sum of two 16-bit numbers, high and low, in columns of their own: about 17
-// bits in bfloat16, 22 in half. The cores have nothing else to do.
+// Activations go through the tensor cores as halves, each row divided by a power of
+// two: 11 bits a value. Sums are float32.
 //
 // A warp copies to shared memory what it alone reads from there, so the pipeline
 // needs no barrier of the block: STAGES−1 units a warp are always on the way,
@@ -21,28 +20,28 @@
 // only the activations are waited for.
 //
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
-#include "formats.cuh"
+#include "activations.cuh"
 
-// For up to 4 rows (NT is 1), and for more if the matrix is small. w: packed weights, padded to 32 rows. scale: a factor for each row of w, or
-// null. x: fragments of the activations (formats.cuh). x_scale: a factor for each
-// row of x, or null. y: float32 [n, pitch].
+// For up to 8·NT rows. w: packed weights, padded to 32 rows. scale: a factor for each row
+// of w. x: activations in halves (formats.cuh), width of them a row. x_scale: a factor
+// for each row of x. y: float32 [n, pitch]. If OWN, x is not there yet: each block makes its
+// own copy in shared memory of what a says, while its first weights are on their way.
 // units: units a row tile. splits: warps that share the columns; a block has a
 // multiple of them and takes as many groups of 16·RT rows at a time. add: y +=
 // instead of y =.
-template <class F, int RT, int NT, int STAGES>
+template <class F, int RT, int NT, int STAGES, bool OWN, Source SOURCE>
 DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
                    const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
-                   int units, int n, int pitch, int splits, int add) {
+                   int units, int n, int pitch, int splits, int add, int width, const Activations &a) {
 	extern __shared__ __align__(128) u8 shared[];
 	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT, WIDTH = 8 * NT + 1;
-	const int BUFFERS = NT < 4 ? 2 : 1; // sums, so that the last ones can still be added up
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
 	const int g = lane / 4, t = lane % 4;
 	const int split = warp % splits, abreast = warps / splits;
 	const int groups = (rows + ROWS - 1) / ROWS, jump = gridDim.x * abreast;
 	const int begin = split * units / splits, count = (split + 1) * units / splits - begin;
 	const int first = blockIdx.x * abreast + warp / splits;
-	float *sums = (float *)(shared + (size_t)warps * RING);
+	float *sums = (float *)(shared + (size_t)warps * RING); // twice, so that the last ones can still be added up
 
 	// What is still to be copied: from where, how many units before the next row
 	// group, how many in all.
@@ -80,13 +79,30 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 
 	// The pieces of x that this lane feeds. One without a row takes another's: what
 	// becomes of it is not looked at.
-	const uint4 *xs = NT == 1 ? x + ((size_t)min(g & 3, n - 1) * units + begin) * F::PIECES * 8 + g / 4 * 4 + t
-	                          : x + (size_t)begin * NT * F::PIECES * 32 + 4 * min(g, n - 1) + t;
+	const uint4 *xs[NT];
+	u32 own = 0;
+	if (OWN) {
+		// Rows lie 64 bytes apart from where they would, for other banks than their neighbours.
+		__shared__ float powers[8];
+		u8 *at = (u8 *)(sums + 2 * warps * ROWS * WIDTH);
+		for (int i = 0; i < n; i++) {
+			const float power = prepare<SOURCE, 3, 1, true>(a, i, (u16 *)(at + i * (2 * width + 64)), i % 2);
+			if (threadIdx.x == 0)
+				powers[i] = power;
+		}
+		__syncthreads();
+		x_scale = powers;
+		own = shared_address(at) + min(g, n - 1) * (2 * width + 64) + (begin * F::PIECES * 4 + t) * 16;
+	} else
+#pragma unroll
+		for (int i = 0; i < NT; i++)
+			xs[i] = x + (size_t)min(8 * i + g, n - 1) * (width / 8) + begin * F::PIECES * 4 + t;
 	uint4 v[NT][F::PIECES];
 	auto fetch = [&](int unit) {
 #pragma unroll
 		for (int i = 0; i < NT * F::PIECES; i++)
-			v[i / F::PIECES][i % F::PIECES] = __ldg(xs + (unit * NT * F::PIECES + i) * (NT == 1 ? 8 : 32));
+			v[i / F::PIECES][i % F::PIECES] = OWN ? shared16(own + (unit * F::PIECES + i) * 64)
+			                                      : __ldg(xs[i / F::PIECES] + (unit * F::PIECES + i % F::PIECES) * 4);
 	};
 	fetch(0);
 
@@ -98,8 +114,7 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 		const int row0 = base * ROWS + mine % (ROWS * abreast);
 		float factor = 1, shift = 0;
 		if (mine < ROWS * abreast * n && row0 < rows) {
-			if (scale)
-				factor = __ldg(scale + row0);
+			factor = __ldg(scale + row0);
 			if (bias)
 				shift = __ldg(bias + row0);
 		}
@@ -120,7 +135,7 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 				at = at + SLOT == ring + RING ? ring : at + SLOT;
 				fetch(unit == count ? 0 : unit);
 			}
-		float *to = sums + turn % BUFFERS * warps * ROWS * WIDTH + warp * ROWS * WIDTH;
+		float *to = sums + turn % 2 * warps * ROWS * WIDTH + warp * ROWS * WIDTH;
 #pragma unroll
 		for (int i = 0; i < RT * NT * 4; i++)
 			to[(i / (4 * NT) * 16 + g + i % 4 / 2 * 8) * WIDTH + i / 4 % NT * 8 + 2 * t + i % 2] =
@@ -130,31 +145,26 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 			int m = i % (ROWS * abreast), row = i / (ROWS * abreast), out = base * ROWS + m;
 			if (out >= rows)
 				continue;
-			const float *part = sums + turn % BUFFERS * warps * ROWS * WIDTH + (m / ROWS * splits * ROWS + m % ROWS) * WIDTH;
-			const int high = NT == 4 ? row / 8 * 16 + row % 8 : row, low = high + (NT == 1 ? 4 : 8);
+			const float *part = sums + turn % 2 * warps * ROWS * WIDTH + (m / ROWS * splits * ROWS + m % ROWS) * WIDTH;
 			float sum = 0;
 #pragma unroll 1
 			for (int s = 0; s < splits; s++, part += ROWS * WIDTH)
-				sum += part[high] + part[low];
+				sum += part[row];
 			if (i != mine && out != row0) {
-				factor = scale ? __ldg(scale + out) : 1;
+				factor = __ldg(scale + out);
 				shift = bias ? __ldg(bias + out) : 0;
 			}
-			sum *= factor;
-			if (x_scale)
-				sum *= x_scale[row];
+			sum = sum * factor * x_scale[row];
 			if (bias)
 				sum += shift;
 			float *p = y + (size_t)row * pitch + out;
 			*p = add ? *p + sum : sum;
 		}
 		turn++;
-		if (BUFFERS == 1)
-			__syncthreads();
 	}
 }
 
-// The same for 5 to 16 rows, where activations are more to read than weights: all
+// The same for 9 to 16 rows, where activations are more to read than weights: all
 // warps of a block take the same columns, so they share what they read of x. A
 // block has 8 warps of 32 rows each. If the grid has a second dimension it is the
 // splits, and the block that finishes last adds up what the others left in
@@ -163,9 +173,9 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 template <class F, int NT>
 DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
                  const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
-                 int units, int n, int pitch, int splits, int add, float *scratch, u32 *counters) {
+                 int units, int n, int pitch, int splits, int add, int width, float *scratch, u32 *counters) {
 	extern __shared__ __align__(128) u8 shared[];
-	const int RT = 2, STAGES = 3, SLOT = RT * F::BYTES, RING = STAGES * SLOT, X = NT * F::PIECES * 512, HALF = NT / 2;
+	const int RT = 2, STAGES = 3, SLOT = RT * F::BYTES, RING = STAGES * SLOT, X = NT * F::PIECES * 512;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	const int group = blockIdx.x * 8 + warp;
 	const bool busy = group * 32 < rows;
@@ -188,13 +198,16 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 			}
 		}
 	};
+	// A row's piece becomes 16 bytes of a lane of a fragment.
 	auto copy_x = [&](int unit, int slot) {
 		if (unit < end)
 #pragma unroll
-			for (int i = 0; i < (X + 4095) / 4096; i++)
-				if (X >= 4096 || threadIdx.x * 16 < X)
-					copy16(x_ring + slot * X + i * 4096 + threadIdx.x * 16,
-					       (const u8 *)x + (size_t)unit * X + i * 4096 + threadIdx.x * 16);
+			for (int i = 0; i < (X + 4095) / 4096; i++) {
+				const int at = i * 256 + threadIdx.x, place = at / 32, row = place / F::PIECES * 8 + at % 32 / 4;
+				if (X >= 4096 || at * 16 < X)
+					copy16(x_ring + slot * X + at * 16,
+					       x + (size_t)row * (width / 8) + (unit * F::PIECES + place % F::PIECES) * 4 + at % 4);
+			}
 	};
 	copy_weights(begin, 0);
 	copy_weights(begin + 1, 1);
@@ -205,13 +218,13 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 	copy_x(begin + 1, 1);
 	copy_commit();
 
-	float c[RT][NT][4], total[RT][HALF][4];
+	float c[RT][NT][4], total[RT][NT][4];
 #pragma unroll
 	for (int i = 0; i < RT * NT * 4; i++)
 		c[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
 #pragma unroll
-	for (int i = 0; i < RT * HALF * 4; i++)
-		total[i / (4 * HALF)][i / 4 % HALF][i % 4] = 0;
+	for (int i = 0; i < RT * NT * 4; i++)
+		total[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
 	int boundary = (split + 1) * units / splits, slot = 0;
 #pragma unroll 1
 	for (int unit = begin; unit < end; unit++) {
@@ -229,12 +242,10 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 #pragma unroll
 				for (int r = 0; r < RT; r++)
 #pragma unroll
-					for (int i = 0; i < NT; i += 2)
-#pragma unroll
-						for (int j = 0; j < 4; j++) {
-							total[r][i / 2][j] += c[r][i][j] + c[r][i + 1][j];
-							c[r][i][j] = c[r][i + 1][j] = 0;
-						}
+					for (int i = 0; i < NT * 4; i++) {
+						total[r][i / 4][i % 4] += c[r][i / 4][i % 4];
+						c[r][i / 4][i % 4] = 0;
+					}
 				split++;
 				boundary = (split + 1) * units / splits;
 			}
@@ -243,11 +254,11 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 	}
 
 	if (gridDim.y > 1) {
-		const int VALUES = RT * HALF * 4;
+		const int VALUES = RT * NT * 4;
 		float *mine = scratch + ((size_t)blockIdx.y * gridDim.x + blockIdx.x) * VALUES * 256 + threadIdx.x;
 #pragma unroll
 		for (int i = 0; i < VALUES; i++)
-			mine[i * 256] = total[i / (4 * HALF)][i / 4 % HALF][i % 4];
+			mine[i * 256] = total[i / (4 * NT)][i / 4 % NT][i % 4];
 		__threadfence();
 		__syncthreads();
 		u32 *last = (u32 *)shared;
@@ -287,7 +298,7 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 		}
 #pragma unroll
 		for (int i = 0; i < VALUES; i++)
-			total[i / (4 * HALF)][i / 4 % HALF][i % 4] = sum[i];
+			total[i / (4 * NT)][i / 4 % NT][i % 4] = sum[i];
 	}
 #pragma unroll
 	for (int r = 0; r < RT; r++)
@@ -296,17 +307,15 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 			int out = group * 32 + 16 * r + g + 8 * upper;
 			if (out >= rows)
 				continue;
-			float factor = scale ? __ldg(scale + out) : 1, shift = bias ? __ldg(bias + out) : 0;
+			float factor = __ldg(scale + out), shift = bias ? __ldg(bias + out) : 0;
 #pragma unroll
-			for (int i = 0; i < HALF; i++)
+			for (int i = 0; i < NT; i++)
 #pragma unroll
 				for (int j = 0; j < 2; j++) {
 					int row = 8 * i + 2 * t + j;
 					if (row >= n)
 						continue;
-					float sum = total[r][i][2 * upper + j] * factor;
-					if (x_scale)
-						sum *= x_scale[row];
+					float sum = total[r][i][2 * upper + j] * factor * x_scale[row];
 					if (bias)
 						sum += shift;
 					float *p = y + (size_t)row * pitch + out;
@@ -317,18 +326,17 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 
 // The same for more rows, where the tensor cores are what counts: a block takes 128
 // rows of W and 64 of x, as four by two warps of 32 rows each; all of them read both
-// from shared memory, while the units after are on their way. x lies in fragments of
-// 64 rows (pack.cu). Sums are taken in the same order as above: the same bits.
+// from shared memory, while the units after are on their way. Sums are taken in the same order as above: the same bits.
 template <class F, int STAGES>
 DEVICE void tiled(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
                   const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
-                  int units, int n, int pitch, int splits, int add) {
+                  int units, int n, int pitch, int splits, int add, int width) {
 	extern __shared__ __align__(128) u8 shared[];
-	const int RT = 2, NT = 8, HALF = NT / 2, W = 8 * F::BYTES, TILE = F::PIECES * 512, X = 2 * NT * TILE;
+	const int RT = 2, NT = 4, W = 8 * F::BYTES, TILE = F::PIECES * 512, X = 2 * NT * TILE;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	const int down = warp % 4, across = warp / 4, tiles = (rows + 31) / 32 * 2;
 	const u8 *from_w = w + (size_t)blockIdx.y * 8 * units * F::BYTES;
-	const u8 *from_x = (const u8 *)x + (size_t)blockIdx.x * units * X;
+	const uint4 *from_x = x + (size_t)blockIdx.x * 64 * (width / 8);
 	const u32 ring = shared_address(shared);
 	auto copy = [&](int unit, int slot) {
 		if (unit < units) {
@@ -339,8 +347,10 @@ DEVICE void tiled(const u8 *__restrict__ w, const float *__restrict__ scale, con
 					copy16(to + i * 16, from_w + ((size_t)tile * units + unit) * F::BYTES + part * 16);
 			}
 #pragma unroll
-			for (int i = 0; i < X / 4096; i++)
-				copy16(to + W + i * 4096 + threadIdx.x * 16, from_x + (size_t)unit * X + i * 4096 + threadIdx.x * 16);
+			for (int i = 0; i < X / 4096; i++) {
+				const int at = i * 256 + threadIdx.x, place = at / 32, row = place / F::PIECES * 8 + at % 32 / 4;
+				copy16(to + W + at * 16, from_x + (size_t)row * (width / 8) + (unit * F::PIECES + place % F::PIECES) * 4 + at % 4);
+			}
 		}
 		copy_commit();
 	};
@@ -350,13 +360,13 @@ DEVICE void tiled(const u8 *__restrict__ w, const float *__restrict__ scale, con
 	for (int i = 0; i < STAGES - 1; i++)
 		copy(i, i);
 
-	float c[RT][NT][4], total[RT][HALF][4];
+	float c[RT][NT][4], total[RT][NT][4];
 #pragma unroll
 	for (int i = 0; i < RT * NT * 4; i++)
 		c[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
 #pragma unroll
-	for (int i = 0; i < RT * HALF * 4; i++)
-		total[i / (4 * HALF)][i / 4 % HALF][i % 4] = 0;
+	for (int i = 0; i < RT * NT * 4; i++)
+		total[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
 	int split = 0, boundary = units / splits, slot = 0;
 #pragma unroll 1
 	for (int unit = 0; unit < units; unit++) {
@@ -369,12 +379,10 @@ DEVICE void tiled(const u8 *__restrict__ w, const float *__restrict__ scale, con
 #pragma unroll
 			for (int r = 0; r < RT; r++)
 #pragma unroll
-				for (int i = 0; i < NT; i += 2)
-#pragma unroll
-					for (int j = 0; j < 4; j++) {
-						total[r][i / 2][j] += c[r][i][j] + c[r][i + 1][j];
-						c[r][i][j] = c[r][i + 1][j] = 0;
-					}
+				for (int i = 0; i < NT * 4; i++) {
+					total[r][i / 4][i % 4] += c[r][i / 4][i % 4];
+					c[r][i / 4][i % 4] = 0;
+				}
 			split++;
 			boundary = (split + 1) * units / splits;
 		}
@@ -387,17 +395,15 @@ DEVICE void tiled(const u8 *__restrict__ w, const float *__restrict__ scale, con
 			int out = blockIdx.y * 128 + down * 32 + 16 * r + g + 8 * upper;
 			if (out >= rows)
 				continue;
-			float factor = scale ? __ldg(scale + out) : 1, shift = bias ? __ldg(bias + out) : 0;
+			float factor = __ldg(scale + out), shift = bias ? __ldg(bias + out) : 0;
 #pragma unroll
-			for (int i = 0; i < HALF; i++)
+			for (int i = 0; i < NT; i++)
 #pragma unroll
 				for (int j = 0; j < 2; j++) {
 					int row = blockIdx.x * 64 + across * 32 + 8 * i + 2 * t + j;
 					if (row >= n)
 						continue;
-					float sum = total[r][i][2 * upper + j] * factor;
-					if (x_scale)
-						sum *= x_scale[row];
+					float sum = total[r][i][2 * upper + j] * factor * x_scale[row];
 					if (bias)
 						sum += shift;
 					float *p = y + (size_t)row * pitch + out;
@@ -406,35 +412,50 @@ DEVICE void tiled(const u8 *__restrict__ w, const float *__restrict__ scale, con
 		}
 }
 
-#define LINEAR(name, F, RT, NT, STAGES)                                                                                  \
+#define LINEAR(name, F, RT, NT, STAGES)                                                                              \
 	extern "C" __global__ void __launch_bounds__(512, 1)                                                         \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
-	         int rows, int units, int n, int pitch, int splits, int add) {                                           \
-		narrow<F, RT, NT, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add);         \
+	         int rows, int units, int n, int pitch, int splits, int add, int width) {                            \
+		narrow<F, RT, NT, STAGES, false, PLAIN>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, \
+		                                        add, width, Activations{});                          \
 	}
+#define OWN(name, F, RT, STAGES, SOURCE)                                                                             \
+	extern "C" __global__ void __launch_bounds__(512, 1)                                                         \
+	    name(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias, float *y, \
+	         int rows, int units, int n, int pitch, int splits, int add) {                                       \
+		narrow<F, RT, 1, STAGES, true, SOURCE>(w, scale, 0, 0, bias, y, rows, units, n, pitch, splits, add,   \
+		                                       a.width, a);                                                  \
+	}
+#define OWNS(name, F, RT, STAGES)               \
+	OWN(name##_own, F, RT, STAGES, PLAIN)       \
+	OWN(name##_own_norm, F, RT, STAGES, NORM)   \
+	OWN(name##_own_gated, F, RT, STAGES, GATED)
 #define WIDE(name, F, NT)                                                                                            \
 	extern "C" __global__ void __launch_bounds__(256, 2)                                                         \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
-	         int rows, int units, int n, int pitch, int splits, int add, float *scratch, u32 *counters) {            \
-		wide<F, NT>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add, scratch, counters);   \
+	         int rows, int units, int n, int pitch, int splits, int add, int width, float *scratch,              \
+	         u32 *counters) {                                                                                    \
+		wide<F, NT>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add, width, scratch, counters); \
 	}
 #define TILED(name, F, STAGES)                                                                                       \
 	extern "C" __global__ void __launch_bounds__(256, 2)                                                         \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
-	         int rows, int units, int n, int pitch, int splits, int add) {                                           \
-		tiled<F, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add);                 \
+	         int rows, int units, int n, int pitch, int splits, int add, int width) {                            \
+		tiled<F, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add, width);          \
 	}
-#define FORMAT(name, F, STAGES)                  \
-	LINEAR(linear_##name##_r1_s3, F, 1, 1, 3)   \
-	LINEAR(linear_##name##_r1_s4, F, 1, 1, 4)   \
-	LINEAR(linear_##name##_r2_s3, F, 2, 1, 3)   \
-	LINEAR(linear_##name##_r1_s3_n8, F, 1, 2, 3)   \
-	LINEAR(linear_##name##_r1_s3_n16, F, 1, 4, 3)   \
-	WIDE(linear_##name##_n8, F, 2)           \
-	WIDE(linear_##name##_n16, F, 4)          \
+#define FORMAT(name, F, STAGES)                    \
+	LINEAR(linear_##name##_r1_s3_n8, F, 1, 1, 3)  \
+	LINEAR(linear_##name##_r1_s4_n8, F, 1, 1, 4)  \
+	LINEAR(linear_##name##_r2_s3_n8, F, 2, 1, 3)  \
+	LINEAR(linear_##name##_r1_s3_n16, F, 1, 2, 3) \
+	LINEAR(linear_##name##_r1_s4_n16, F, 1, 2, 4) \
+	LINEAR(linear_##name##_r2_s3_n16, F, 2, 2, 3) \
+	OWNS(linear_##name##_r1_s3, F, 1, 3)          \
+	OWNS(linear_##name##_r1_s4, F, 1, 4)          \
+	OWNS(linear_##name##_r2_s3, F, 2, 3)          \
+	WIDE(linear_##name##_n16, F, 2)               \
 	TILED(linear_##name##_n64, F, STAGES)
 
-FORMAT(bf16, BF16, 4)
 FORMAT(f16, F16, 4)
 FORMAT(fp8, FP8, 3)
 FORMAT(nvfp4, NVFP4, 2)

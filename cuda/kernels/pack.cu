@@ -1,8 +1,7 @@
-// How linear.cu wants its operands: weights as fragments, activations as two
-// 16-bit numbers.
+// How linear.cu wants its operands: weights as fragments, activations as halves.
 //
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
-#include "formats.cuh"
+#include "activations.cuh"
 
 // Weights are packed a unit (16 rows by K columns) at a time, a warp each: blocks
 // of four warps, unit = 4·blockIdx.x + warp along the columns, tile = blockIdx.y
@@ -16,18 +15,48 @@
 	if (unit >= units)                                                        \
 		return;
 
-// bfloat16: 32 columns; bytes 0 to 511 row g, the rest row g+8; lane t columns
-// 8t to 8t+7 in order.
-extern "C" __global__ void pack_bf16(const u16 *w, u8 *to, int rows, int cols, int units, int tile) {
+// 16 bits: 32 of 64 columns, in the first unit the even pieces of eight; bytes 0 to 511
+// row g, the rest row g+8; lane t columns 16t to 16t+7, in the second unit the eight
+// after those.
+template <class VALUE>
+DEVICE void pack_sixteen(const u16 *w, u8 *to, int rows, int cols, int units, int tile, VALUE value) {
 	UNIT
 	u16 *out = (u16 *)(to + ((size_t)(tile + blockIdx.y) * units + unit) * 1024);
 	for (int half = 0; half < 2; half++) {
 		int row = 16 * blockIdx.y + g + 8 * half;
 		for (int i = 0; i < 8; i++) {
-			int col = 32 * unit + 8 * t + i;
-			out[256 * half + 8 * lane + i] = row < rows && col < cols ? w[(size_t)row * cols + col] : 0;
+			int col = unit / 2 * 64 + 16 * t + unit % 2 * 8 + i;
+			out[256 * half + 8 * lane + i] = row < rows && col < cols ? value(row, w[(size_t)row * cols + col]) : 0;
 		}
 	}
+}
+extern "C" __global__ void pack_f16(const u16 *w, u8 *to, int rows, int cols, int units, int tile) {
+	pack_sixteen(w, to, rows, cols, units, tile, [](int, u16 v) { return v; });
+}
+
+// bfloat16 becomes half, divided by a power of two a row, which factors holds: it brings
+// the largest number to 2¹⁴ and more, so what is lost is under 2⁻³⁹ of it, and nothing
+// of numbers down to 2⁻³¹.
+extern "C" __global__ void pack_bf16(const u16 *w, u8 *to, int rows, int cols, int units, int tile, const float *factors) {
+	pack_sixteen(w, to, rows, cols, units, tile, [=](int row, u16 v) {
+		u32 factor = __float_as_uint(factors[row]) >> 23;
+		return half_bits(bfloat_value(v) * __uint_as_float((254 - factor) << 23));
+	});
+}
+extern "C" __global__ void __launch_bounds__(256) bf16_factors(const u16 *w, float *factors, int cols) {
+	begin();
+	__shared__ u32 tops[8];
+	u32 top = 0;
+	for (int i = threadIdx.x; i < cols; i += 256)
+		top = max(top, w[(size_t)blockIdx.x * cols + i] & 0x7fffu);
+	top = __reduce_max_sync(~0u, top);
+	if (threadIdx.x % 32 == 0)
+		tops[threadIdx.x / 32] = top;
+	__syncthreads();
+	top = __reduce_max_sync(~0u, tops[threadIdx.x % 8]);
+	const int e = top < 0x7f80 ? max((int)(top >> 7) - 127, -100) - 14 : 0;
+	if (threadIdx.x == 0)
+		factors[blockIdx.x] = __uint_as_float((u32)(127 + e) << 23);
 }
 
 // e4m3: 64 columns; bytes 0 to 511 row g, the rest row g+8; lane t columns 16t
@@ -81,131 +110,15 @@ extern "C" __global__ void pack_nvfp4(const u8 *w, const u8 *scale, u8 *to, int 
 	((u32 *)out)[256 + lane] = scales;
 }
 
-// Activations: row blockIdx.x, float32 [n, pitch], becomes high and low numbers of
-// 16 bits in fragments (formats.cuh), 0 from cols on. As halves the row is first
-// divided by a power of two that brings its largest number to 2¹³ and more; scale
-// tells which. The row is x, or x / √(mean(x²)+eps) ⊙ w, or silu(gate) ⊙ x, or that with
-// each dim values of x normalised as before, by head_norm. A block
-// holds it in registers, so that all of it is asked for at once: a thread eight
-// neighbours, up to four times.
-const int MOST = 4;
-
-enum Source { PLAIN, NORM, SILU, GATED };
-
-template <class F, bool HALF, Source SOURCE>
-DEVICE void split(const float *x, int pitch, const float *other, int other_pitch, float eps, u16 *to, float *scale,
-                  int cols, int units, int tiles, const float *head_norm, int dim) {
-	begin();
-	// Of more than 16 rows each 64 are fragments of their own.
-	const int row = blockIdx.x % (4 * tiles);
-	to += (size_t)(blockIdx.x / (4 * tiles)) * tiles * 8 * units * F::K;
-	x += (size_t)blockIdx.x * pitch;
-	if (SOURCE == SILU || SOURCE == GATED)
-		other += (size_t)blockIdx.x * other_pitch;
-	const int times = (units * F::K + blockDim.x * 8 - 1) / (blockDim.x * 8); // of MOST, often 1
-	__align__(16) float v[MOST][8], o[8];
-	float sum = 0;
-#pragma unroll
-	for (int m = 0; m < MOST; m++) {
-		if (m >= times)
-			break;
-		const int i = (threadIdx.x + m * blockDim.x) * 8;
-		eight(v[m], x, i, cols);
-		__align__(16) float gate[8], heads[8]; // all of it is asked for before any is used
-		if (SOURCE == SILU || SOURCE == GATED)
-			eight(gate, other, i, cols);
-		if (SOURCE == GATED)
-			eight(heads, head_norm, i % dim, dim);
-		if (SOURCE == NORM)
-#pragma unroll
-			for (int j = 0; j < 8; j++)
-				sum += v[m][j] * v[m][j];
-		if (SOURCE == GATED) { // dim / 8 is a power of two up to 32, so a head is lanes of a warp
-			float squares = 0;
-#pragma unroll
-			for (int j = 0; j < 8; j++)
-				squares += v[m][j] * v[m][j];
-			for (int lanes = dim / 16; lanes; lanes /= 2)
-				squares += __shfl_xor_sync(~0u, squares, lanes);
-			const float factor = 1 / sqrtf(squares / dim + eps);
-#pragma unroll
-			for (int j = 0; j < 8; j++)
-				v[m][j] = v[m][j] * factor * heads[j];
-		}
-		if (SOURCE == SILU || SOURCE == GATED)
-#pragma unroll
-			for (int j = 0; j < 8; j++)
-				v[m][j] = gate[j] * sigmoid_of(gate[j]) * v[m][j];
+// Activations: row blockIdx.x becomes halves and a power of two (activations.cuh).
+#define SPLIT(name, SOURCE)                                                                                   \
+	extern "C" __global__ void __launch_bounds__(1024) name(Activations a, u16 *to, float *scale) {       \
+		begin();                                                                                      \
+		const float s = prepare<SOURCE, 4, 1, false>(a, blockIdx.x, to + (size_t)blockIdx.x * a.width, 0);   \
+		if (threadIdx.x == 0)                                                                         \
+			scale[blockIdx.x] = s;                                                                \
 	}
-	if (SOURCE == NORM) {
-		float factor = 1 / sqrtf(block_sum(sum) / cols + eps);
-#pragma unroll
-		for (int m = 0; m < MOST; m++) {
-			if (m >= times)
-				break;
-			eight(o, other, (threadIdx.x + m * blockDim.x) * 8, cols);
-#pragma unroll
-			for (int j = 0; j < 8; j++)
-				v[m][j] = v[m][j] * factor * o[j];
-		}
-	}
-	if (HALF) {
-		__shared__ u32 largest[32];
-		u32 top = 0;
-#pragma unroll
-		for (int m = 0; m < MOST && m < times; m++)
-#pragma unroll
-			for (int j = 0; j < 8; j++)
-				top = max(top, __float_as_uint(v[m][j]) & 0x7fffffffu);
-		top = __reduce_max_sync(~0u, top);
-		if (threadIdx.x % 32 == 0)
-			largest[threadIdx.x / 32] = top;
-		__syncthreads();
-		top = __reduce_max_sync(~0u, threadIdx.x % 32 < blockDim.x / 32 ? largest[threadIdx.x % 32] : 0);
-		// 2^e ≤ largest < 2^(e+1): divide by 2^(e−13). Of numbers under 2⁻¹⁰⁰ there
-		// is nothing to be saved.
-		int e = max((int)(top >> 23) - 127, -100) - 13;
-		float factor = __uint_as_float((u32)(127 - e) << 23);
-#pragma unroll
-		for (int m = 0; m < MOST && m < times; m++)
-#pragma unroll
-			for (int j = 0; j < 8; j++)
-				v[m][j] *= factor;
-		if (threadIdx.x == 0)
-			scale[blockIdx.x] = __uint_as_float((u32)(127 + e) << 23);
-	}
-#pragma unroll
-	for (int m = 0; m < MOST; m++) {
-		const int i = (threadIdx.x + m * blockDim.x) * 8;
-		if (i >= units * F::K)
-			break;
-		__align__(16) u32 high[4], low[4];
-#pragma unroll
-		for (int j = 0; j < 8; j++) {
-			u16 h = HALF ? half_bits(v[m][j]) : bfloat_bits(v[m][j]);
-			float rest = v[m][j] - (HALF ? half_value(h) : bfloat_value(h));
-			u16 l = HALF ? half_bits(rest) : bfloat_bits(rest);
-			high[j / 2] = j % 2 ? high[j / 2] | (u32)h << 16 : h;
-			low[j / 2] = j % 2 ? low[j / 2] | (u32)l << 16 : l;
-		}
-		*(uint4 *)(to + fragment<F>(tiles, units, row, false, i)) = *(uint4 *)high;
-		*(uint4 *)(to + fragment<F>(tiles, units, row, true, i)) = *(uint4 *)low;
-	}
-}
-
-#define SPLIT(name, F, HALF, SOURCE)                                                                             \
-	extern "C" __global__ void __launch_bounds__(1024)                                                       \
-	    name(const float *x, int pitch, const float *other, int other_pitch, float eps, u16 *to,             \
-	         float *scale, int cols, int units, int tiles, const float *head_norm, int dim) {                \
-		split<F, HALF, SOURCE>(x, pitch, other, other_pitch, eps, to, scale, cols, units, tiles,         \
-		                       head_norm, dim);                                                          \
-	}
-#define SPLITS(name, F, HALF)                           \
-	SPLIT(split_##name, F, HALF, PLAIN)             \
-	SPLIT(split_norm_##name, F, HALF, NORM)         \
-	SPLIT(split_silu_##name, F, HALF, SILU)         \
-	SPLIT(split_gated_##name, F, HALF, GATED)
-SPLITS(bf16, BF16, false)
-SPLITS(f16, F16, true)
-SPLITS(fp8, FP8, true)
-SPLITS(nvfp4, NVFP4, true)
+SPLIT(split, PLAIN)
+SPLIT(split_norm, NORM)
+SPLIT(split_silu, SILU)
+SPLIT(split_gated, GATED)
