@@ -20,7 +20,7 @@ TIMED = velo/app velo/bench velo/bench/otlp velo/bench/client velo/bench/runner 
 # The window's tests take longest: first, so that the others run beside them.
 REST  = velo/ui $(filter-out velo/ui $(TIMED),$(PACKAGES))
 
-.PHONY: all build run test bench env setup e2e screenshots vet clean
+.PHONY: all build run test check gates bench env setup e2e screenshots clean
 
 all: build
 
@@ -42,14 +42,28 @@ run: build
 		echo "The same job runs without one, against the built-in scripted endpoint:"; \
 		./build/velo bench quick --out build/report --format pdf,png,md,csv,json && ls -1 build/report; fi
 
-test: build
-	@./scripts/setup test
+test: build check
 	@./scripts/clients/install build/clients
 	go vet $(PACKAGES)
 	VELO_SMOLLM2=$(CURDIR)/build/clients/smollm2.gguf go test -race -timeout 30m $(REST)
 	VELO_BINARY=$(CURDIR)/build/velo VELO_CLIENTS=$(CURDIR)/build/clients go test -race -timeout 30m -p 1 $(TIMED)
 	go test -run 'NotCut|NothingIsCut' ./ui
 	./scripts/e2e build/velo
+
+# What has to build besides: everything without any flag, the engine for arm64 where there is a
+# compiler for it, and the PTX, byte for byte, where nvcc can be had.
+ARM = aarch64-linux-gnu-gcc
+check:
+	@./scripts/setup test
+	env -u GOFLAGS -u CGO_CFLAGS go build ./...
+	@if command -v $(ARM) >/dev/null; then set -x; GOARCH=arm64 CGO_ENABLED=1 CC=$(ARM) go vet ./cuda/... ./engine/...; \
+		else echo "There is no $(ARM) here, so the engine was not looked through for arm64."; fi
+	@if ./cuda/kernels/build --compiler >/dev/null 2>&1; then set -x; ./cuda/kernels/build --check; \
+		else echo "nvcc cannot be had here, so the PTX was held against its sources by their hashes only."; fi
+
+# What has to hold on a machine with a GPU; scripts/gates says how to do it in parts.
+gates:
+	./scripts/gates
 
 e2e: build
 	@./scripts/setup test
