@@ -9,14 +9,17 @@ import (
 
 	"gorgonia.org/cu"
 	"velo/engine/ops"
+	"velo/engine/sample"
 )
 
 // BackendOptions size a backend.
 type BackendOptions struct {
-	Device  int  // number of the GPU
-	Rows    int  // most rows of a batch, 512 if 0
-	Half    bool // keys and values in bfloat16 instead of float32
-	Eager   bool // every step as single launches, never as a graph
+	Device int  // number of the GPU
+	Rows   int  // most rows of a batch, 512 if 0
+	Half   bool // keys and values in bfloat16 instead of float32
+	Eager  bool // every step as single launches, never as a graph
+	// HostSampling leaves the choice of tokens to the host, which then reads all logits.
+	HostSampling bool
 	Options      // of the device
 }
 
@@ -49,6 +52,10 @@ type Backend struct {
 	graphs   []*captured
 	waiting  bool // launches may be on their way
 	result   *HostMemory
+	choice   choices
+	chosen   *HostMemory // of choice
+	picked   []int       // likeliest tokens wanted for each choice of the step
+	tops     []sample.LogProb
 	finished bool
 	failed   error // there was no room for a buffer
 }
@@ -92,6 +99,9 @@ func (b *Backend) Close() error {
 	errs = append(errs, b.load.close(), b.input.close())
 	if b.result != nil {
 		errs = append(errs, b.result.Close())
+	}
+	if b.chosen != nil {
+		errs = append(errs, b.chosen.Close())
 	}
 	errs = append(errs, b.memory.Close())
 	if b.k != nil && b.k.own != nil {
@@ -185,15 +195,7 @@ func (b *Backend) settle() {
 // Read waits for the step and gives the first rows rows of x.
 func (b *Backend) Read(x ops.Buffer, rows int) []float32 {
 	f := x.(*buffer)
-	if whole := 4 * f.rows * f.cols; b.result == nil || len(b.result.Host) < whole {
-		b.settle()
-		if b.result != nil {
-			b.must(b.result.Close())
-		}
-		var err error
-		b.result, err = b.device.HostMemory(whole)
-		b.must(err)
-	}
+	b.must(b.results(f))
 	b.flush()
 	n := rows * f.cols
 	b.must(b.device.on(func() error {

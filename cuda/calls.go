@@ -22,6 +22,7 @@ const (
 	siluCall
 	sigmoidCall
 	gatherCall
+	sampleCall
 )
 
 // tensor is an [ops.Tensor] of this backend.

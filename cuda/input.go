@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"slices"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -25,7 +26,8 @@ type input struct {
 }
 
 // The arrays, each of as many values as a batch has rows at most; picks has four
-// times as many.
+// times as many. After them lie the choices of tokens, pickWords each, and then the
+// pages, which the lists of these choices follow.
 const (
 	tokens = iota
 	positions
@@ -36,11 +38,17 @@ const (
 	picks
 )
 
-const pages = picks + 4 // where the arrays end
+const arrays = picks + 4 // how many there are
+
+// choices is where the choices of tokens lie.
+func (n *input) choices() int { return arrays * n.rows }
+
+// pages is where the pages begin.
+func (n *input) pages() int { return n.choices() + min(mostPicks, n.rows)*pickWords }
 
 func (n *input) open(d *Device, rows int) error {
 	n.rows = rows
-	return n.room(d, pages*rows+4096)
+	return n.room(d, n.pages()+4096)
 }
 
 // room makes place for so many values.
@@ -48,7 +56,7 @@ func (n *input) room(d *Device, values int) error {
 	if len(n.values) >= values {
 		return nil
 	}
-	old := n.values
+	old := slices.Clone(n.values[:n.used]) // the memory itself goes
 	if err := n.close(); err != nil {
 		return err
 	}
@@ -61,7 +69,7 @@ func (n *input) room(d *Device, values int) error {
 	}
 	n.device = n.pool.whole
 	n.values = unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(n.host.Host))), values)
-	copy(n.values, old[:min(len(old), n.used)])
+	copy(n.values, old)
 	return nil
 }
 
@@ -81,7 +89,7 @@ func (n *input) close() error {
 
 // begin takes over a batch. The copy of the step before must be done.
 func (n *input) begin(b *Backend, batch *ops.Batch) error {
-	need := pages * n.rows
+	need := n.pages()
 	for i := range batch.Segments {
 		s := &batch.Segments[i]
 		need += (s.Past+s.Rows-1)/ops.PageTokens + 1
@@ -97,7 +105,7 @@ func (n *input) begin(b *Backend, batch *ops.Batch) error {
 	array := func(i int) []int32 { return n.values[i*n.rows : (i+1)*n.rows] }
 	copy(array(tokens), batch.Tokens)
 	copy(array(positions), batch.Positions)
-	n.used, n.picked, n.most = pages*n.rows, 0, 0
+	n.used, n.picked, n.most = n.pages(), 0, 0
 	for i := range batch.Segments {
 		s := &batch.Segments[i]
 		array(firsts)[i], array(counts)[i], array(slots)[i] = int32(s.Row), int32(s.Rows), s.State
@@ -109,6 +117,28 @@ func (n *input) begin(b *Backend, batch *ops.Batch) error {
 		n.used += copy(n.values[n.used:], s.Pages[:min(len(s.Pages), (end-1)/ops.PageTokens+1)])
 	}
 	return nil
+}
+
+// spare makes place for so many words of lists after the pages.
+func (n *input) spare(b *Backend, words int) error {
+	if n.used+words <= len(n.values) {
+		return nil
+	}
+	var errs []error
+	b.forget(&errs)
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return n.room(b.device, (n.used+words)*3/2)
+}
+
+// list gives place for words after all that is there.
+func (n *input) list(words int) (place int, list []int32) {
+	place = n.used
+	n.used += words
+	return place, n.values[place:n.used]
 }
 
 // pick adds rows to be gathered and gives where they lie among the picks.

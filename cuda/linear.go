@@ -73,6 +73,7 @@ type Kernels struct {
 	elementKernels
 	attentionKernels
 	recurrentKernels
+	sampleKernels
 
 	own      *Pool  // what follows lies here
 	scratch  Memory // sums of parts of the columns
@@ -114,6 +115,7 @@ func (d *Device) Kernels() (*Kernels, error) {
 	k.attentionKernels.find(func(to **Kernel, name string) { find(to, "attention", name) })
 	k.recurrentKernels.find(func(to **Kernel, name string) { find(to, "recurrent", name) })
 	k.chunkKernels.find(func(to **Kernel, name string) { find(to, "chunks", name) })
+	k.sampleKernels.find(func(to **Kernel, name string) { find(to, "sample", name) })
 	find(&k.read, "memory", "read_memory")
 	find(&k.fill, "memory", "fill_random")
 	find(&k.few, "elements", "few")

@@ -102,7 +102,7 @@ func decode(t testing.TB, m *model.Model, b *Backend, name string, n, past int) 
 
 // kinds times the calls of a step by what they are, each kind as a graph of its own.
 func kinds(t testing.TB, b *Backend, calls []call) {
-	names := [...]string{"embed", "norm", "linear", "rope", "attend", "convolve", "delta", "silu", "sigmoid", "gather"}
+	names := [...]string{"embed", "norm", "linear", "rope", "attend", "convolve", "delta", "silu", "sigmoid", "gather", "sample"}
 	var order []string
 	groups := map[string][]*call{}
 	for i := range calls {

@@ -219,6 +219,8 @@ func (b *Backend) dispatch(c *call) error {
 		return k.Sigmoid(c.dst.view(), c.k.view(), n)
 	case gatherCall:
 		return k.Gather(c.dst.view(), c.x.view(), b.input.at(picks, int(c.picked)), n)
+	case sampleCall:
+		return b.sample(c)
 	}
 	return fmt.Errorf("cannot run operation %d", c.kind)
 }
