@@ -155,6 +155,13 @@ func printProbe(w io.Writer, r *probe.Report) {
 		node = fmt.Sprintf(", %.2f µs where it may begin before the one ahead has ended", c.Dependent)
 	}
 	line("kernel in a graph", "%.2f µs that does nothing%s", c.Node, node)
+	if s := r.State; s != nil {
+		slow := "nothing keeps its clocks down"
+		if len(s.Throttled) > 0 {
+			slow = "its clocks are kept down: " + strings.Join(s.Throttled, ", ")
+		}
+		line("afterwards", "%.0f W, SMs at %.0f MHz, memory at %.0f MHz, %.0f °C, %s", s.Power, s.SMClock, s.MemoryClock, s.Temperature, slow)
+	}
 	if r.Model == nil {
 		fmt.Fprintf(w, "took %.1f s\n", r.Seconds)
 		return
@@ -168,7 +175,7 @@ func printProbe(w io.Writer, r *probe.Report) {
 
 // printStep prints the kernels of a step and its budget.
 func printStep(w io.Writer, s *probe.Step, estimate string) {
-	fmt.Fprintf(w, "\nA decode step of %d rows with %d positions behind each: %d launches\n\n", s.Rows, s.Context, s.Launches)
+	fmt.Fprintf(w, "\nA decode step of %s with %s behind: %d launches\n\n", amount(s.Rows, "row"), amount(s.Context, "position"), s.Launches)
 	head := []string{"kernel", "shape", "launches", "MB", "µs each", "µs", "of read bandwidth", "of the step"}
 	if estimate != "" {
 		head = append(head, estimate+" µs (estimate)")
@@ -207,6 +214,13 @@ func printStep(w io.Writer, s *probe.Step, estimate string) {
 	if s.Estimate > 0 {
 		line("on "+estimate, "%9.1f µs at least (estimate: the same bytes at %.0f GB/s)", s.Estimate, probe.Targets[estimate]/1e9)
 	}
+}
+
+func amount(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // columns writes a table whose first left columns are aligned to the left, all others to the right.

@@ -338,6 +338,8 @@ func (b *Backend) moves(t *tape, l *taped) (shape string, bytes, weight int64) {
 		return fmt.Sprintf("%d × %d", c.x.heads, c.x.dim), size(&c.x) + size(&c.dst), 0
 	case ropeCall:
 		return fmt.Sprintf("%d × %d", c.dst.heads, c.dst.dim), 2 * size(&c.dst), 0
+	case gatherCall:
+		return "", 2 * size(&c.dst), 0
 	case siluCall, sigmoidCall:
 		return fmt.Sprintf("%d × %d", c.dst.heads, c.dst.dim), 2*size(&c.dst) + size(&c.k), 0
 	}

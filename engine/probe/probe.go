@@ -3,14 +3,17 @@ package probe
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"velo/engine/backend"
+	"velo/engine/host"
 	"velo/engine/kv"
 	"velo/engine/model"
 	"velo/engine/ops"
+	"velo/engine/sample"
 	"velo/engine/weights"
 )
 
@@ -70,6 +73,11 @@ func Run(ctx context.Context, b backend.Prober, o Options) (*Report, error) {
 		end = t
 	}
 	r := &Report{Device: describe(b.Facts()), Estimate: o.Estimate}
+	sensor, _ := backend.OpenSensor(b) // what it does not tell is left out
+	defer sensor.Close()
+	if sensor != nil {
+		r.Device.Driver = sensor.Driver()
+	}
 	say("measuring the bandwidth of %s", r.Device.Name)
 	c, err := b.Ceilings()
 	if err != nil {
@@ -82,8 +90,25 @@ func Run(ctx context.Context, b backend.Prober, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
+	if sensor != nil {
+		if g, err := sensor.Read(); err == nil {
+			r.State = state(g)
+		}
+	}
 	r.Seconds = time.Since(begin).Seconds()
 	return r, nil
+}
+
+// state is what the GPU tells, as a report has it.
+func state(g host.GPU) *State {
+	number := func(v, unit float64) float64 {
+		if math.IsNaN(v) {
+			return 0
+		}
+		return v * unit
+	}
+	return &State{Power: number(g.Power, 1), SMClock: number(g.SMClock, 1e-6), MemoryClock: number(g.MemoryClock, 1e-6), Temperature: number(g.Temperature, 1),
+		Throttled: append([]string{}, g.Throttled...)}
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
@@ -140,6 +165,11 @@ func name(w *weights.Model) string {
 	return path[strings.LastIndexAny(path, "/\\")+1:]
 }
 
+// usual is how a token is chosen where a request says nothing: the defaults of velo serve.
+func usual(row int) sample.Pick {
+	return sample.Pick{Temperature: 0.7, TopP: 0.8, TopK: 20, Uniform: float64(row%10)/10 + 0.05, Top: sample.NoLogProbs}
+}
+
 // probeStep measures a step of one row for each of n sequences.
 func probeStep(b backend.Prober, m *model.Model, n, behind int, end time.Time) (*Step, error) {
 	step := m.NewStep()
@@ -151,7 +181,7 @@ func probeStep(b backend.Prober, m *model.Model, n, behind int, end time.Time) (
 			}
 		}
 		step.Reset()
-		for range n {
+		for i := range n {
 			s, err := m.Pool().NewSequence()
 			if err == nil {
 				all = append(all, s)
@@ -164,6 +194,7 @@ func probeStep(b backend.Prober, m *model.Model, n, behind int, end time.Time) (
 				free()
 				return nil, err
 			}
+			step.Pick(i, usual(i), false) // where the backend can; else the logits come
 		}
 		return free, nil
 	}

@@ -4,6 +4,7 @@ package probe
 type Report struct {
 	Device   Device   `json:"device"`
 	Ceilings Ceilings `json:"ceilings"`
+	State    *State   `json:"state,omitempty"` // right after the measurement; nil: it is not told
 	Model    *Model   `json:"model,omitempty"`
 	Seconds  float64  `json:"seconds"`            // that it took
 	Estimate string   `json:"estimate,omitempty"` // the device that the estimates are for
@@ -25,6 +26,15 @@ type Device struct {
 	Driver       string `json:"driver,omitempty"` // the driver's own version, where it is told
 	KernelSet    string `json:"kernel_set"`
 	KernelReason string `json:"kernel_set_because"`
+}
+
+// State is what the GPU told of itself right after the measurement; what it does not tell is 0.
+type State struct {
+	Power       float64  `json:"power_w,omitempty"`
+	SMClock     float64  `json:"sm_clock_mhz,omitempty"`
+	MemoryClock float64  `json:"memory_clock_mhz,omitempty"`
+	Temperature float64  `json:"temperature_c,omitempty"`
+	Throttled   []string `json:"throttled"` // what kept its clocks down, in words
 }
 
 // Ceilings is what the device can do at best.

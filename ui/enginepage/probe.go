@@ -119,9 +119,6 @@ func (p *probePanel) start() {
 	})
 }
 
-// ScrollToProbe brings the probe into view.
-func (g *Page) ScrollToProbe() { g.scroll.To(g.probe.view.Position().Y) }
-
 // end stops the probe that runs.
 func (p *probePanel) end() {
 	if p.cancel != nil {
