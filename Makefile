@@ -20,7 +20,7 @@ TIMED = velo/app velo/bench velo/bench/otlp velo/bench/client velo/bench/runner 
 # The window's tests take longest: first, so that the others run beside them.
 REST  = velo/ui $(filter-out velo/ui $(TIMED),$(PACKAGES))
 
-.PHONY: all build run test check gates bench env setup e2e screenshots clean
+.PHONY: all build run test check gates ptx bench bench-gpu env setup e2e screenshots clean
 
 all: build
 
@@ -60,6 +60,15 @@ check:
 		else echo "There is no $(ARM) here, so the engine was not looked through for arm64."; fi
 	@if ./cuda/kernels/build --compiler >/dev/null 2>&1; then set -x; ./cuda/kernels/build --check; \
 		else echo "nvcc cannot be had here, so the PTX was held against its sources by their hashes only."; fi
+
+# The GPU's kernels, where their sources are newer than the PTX that is checked in.
+ptx:
+	./cuda/kernels/build
+
+# Everything that is measured on a GPU, with the machine's name; scripts/bench-gpu says how to build
+# here and measure there.
+bench-gpu:
+	./scripts/bench-gpu
 
 # What has to hold on a machine with a GPU; scripts/gates says how to do it in parts.
 gates:
