@@ -75,6 +75,9 @@ func putComputed(o *object, r *Report, requests bool) {
 		c := r.Run.Trust[i]
 		return map[string]any{"id": c.ID, "name": c.Name, "level": c.Level, "value": c.Value, "bound": c.Bound, "detail": c.Detail}
 	})
+	if len(r.Regimes) > 0 {
+		o.list("regimes", len(r.Regimes), func(i int) any { return sharesJSON(&r.Regimes[i]) })
+	}
 	if len(r.Beside) > 0 {
 		o.list("beside", len(r.Beside), func(i int) any { return besideJSON(&r.Beside[i]) })
 	}
@@ -90,7 +93,7 @@ func texts(fs []Finding) []string {
 
 // putMetrics writes the distributions and the single numbers, in SI units at full precision.
 func putMetrics(o *object, r *Report) {
-	b := &builder{s: r.Session, run: r.Run}
+	b := &builder{s: r.Session, run: r.Run, shares: r.Regimes}
 	b.exchanges()
 	ds := b.dists()
 	o.key("metrics")

@@ -86,7 +86,7 @@ func (b *builder) scalars() []scalar {
 		}
 		return v
 	}
-	return []scalar{
+	return append([]scalar{
 		{"System output rate", metric("output_rate", "System output rate", measure.PerSec), none(r.Whole, r.Whole.OutputRate), r.Source, r.Whole.Requests},
 		{"System output rate, steady state", metric("output_rate_steady", "System output rate, steady state", measure.PerSec), none(r.Steady, r.Steady.OutputRate), r.Source, r.Steady.Requests},
 		{"Request rate", metric("request_rate", "Request rate", measure.ReqSec), none(r.Whole, r.Whole.RequestRate), measure.Clock, r.Whole.Requests},
@@ -114,7 +114,7 @@ func (b *builder) scalars() []scalar {
 		{"Mean accepted length", metric("mean_accepted", "Mean accepted length", measure.Tokens), r.MeanAccepted, measure.Server, n},
 		{"Mean accepted length", metric("accepted_estimate", "Mean accepted length (estimate)", measure.Tokens), r.AcceptedEstimate, measure.Estimate, n},
 		{"Share of short gaps", metric("short_gaps", "Share of short gaps (estimate)", measure.Fraction), r.ShortGaps, measure.Estimate, b.gaps},
-	}
+	}, b.regimeScalars()...)
 }
 
 // scalar finds one number by the ID of its metric.

@@ -3,6 +3,7 @@ package report
 import (
 	"velo/bench"
 	"velo/bench/measure"
+	"velo/bench/regime/share"
 	"velo/bench/report/chart"
 )
 
@@ -22,6 +23,7 @@ type Report struct {
 	Palette  chart.Palette
 	Version  string // of the program that wrote the report
 	Beside   []Beside
+	Regimes  []share.Share // by kind of text, where the session has it
 }
 
 // Fact is one line of what was measured: "Model", "qwen3-8b".

@@ -16,6 +16,7 @@ import (
 
 	"velo/bench"
 	"velo/bench/measure"
+	"velo/bench/regime/share"
 	"velo/bench/report/chart"
 )
 
@@ -39,10 +40,11 @@ func New(s *bench.Session, o Options) *Report {
 		b.window = time.Second
 	}
 	b.exchanges()
+	b.split()
 	r := &Report{
 		Session: s, Run: b.run,
 		Title: b.title(), Subtitle: b.subtitle(), Status: b.status(),
-		Palette: o.Palette, Version: o.Version, Beside: o.Beside,
+		Palette: o.Palette, Version: o.Version, Beside: o.Beside, Regimes: b.shares,
 	}
 	if r.Palette.Text == r.Palette.Background {
 		r.Palette = chart.Light
@@ -52,7 +54,7 @@ func New(s *bench.Session, o Options) *Report {
 	r.Figures = b.figures()
 	r.Findings = b.findings()
 	for _, section := range []func() Section{
-		b.timeline, b.throughput, b.latency, b.tokens, b.steps, b.objectives, b.trust,
+		b.timeline, b.throughput, b.regimes, b.latency, b.tokens, b.steps, b.objectives, b.trust,
 		func() Section { return b.sides(o.Beside) }, func() Section { return figuresSection(r.Figures) }, b.turns, b.tools, b.methodology,
 	} {
 		if sec := section(); sec.Text != "" || len(sec.Tiles)+len(sec.Tables)+len(sec.Charts) > 0 {
@@ -79,7 +81,9 @@ type builder struct {
 	gaps         int
 	stamps       map[bench.StampKind]int
 	sources      map[measure.Source]int
-	unended      int  // requests without an End
+	unended      int // requests without an End
+	shares       []share.Share
+	splits       int  // requests that these are of
 	told         bool // an engine told of some of it: no client measured that
 }
 
