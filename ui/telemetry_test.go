@@ -287,11 +287,11 @@ func TestTelemetrySettingsForm(t *testing.T) {
 	}
 }
 
-// TestTelemetryIsDrawnTenTimesASecond holds the page to its bound, and to once a second in a quiet run.
-func TestTelemetryIsDrawnTenTimesASecond(t *testing.T) {
+// TestTelemetryIsDrawnFifteenTimesASecond holds the page to its bound, and to once a second in a quiet run.
+func TestTelemetryIsDrawnFifteenTimesASecond(t *testing.T) {
 	f := newFake().full().withTelemetry(heardHere())
 	g := onTelemetry(t, f)
-	if next := g.shell.ticker.round(); next != 100*time.Millisecond {
+	if next := g.shell.ticker.round(); next != 66*time.Millisecond {
 		t.Errorf("the page is drawn every %v", next)
 	}
 	g.pump()

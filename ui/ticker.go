@@ -44,14 +44,13 @@ func (k *ticker) wake() {
 // leastRest is what the goroutine that prepares rests at least between two rounds.
 const leastRest = 10 * time.Millisecond
 
-// round prepares and queues once; it returns when the next one is due, 0 = not before a wake. What preparing
-// took is part of the time between two rounds.
+// round prepares and queues once; it returns the time from its beginning to that of the next one, 0 = not before
+// a wake.
 func (k *ticker) round() time.Duration {
 	if k.queued.Load() {
 		k.missed.Store(true)
 		return 50 * time.Millisecond
 	}
-	began := time.Now()
 	show, next := k.prepare(k.visible.Load().(string))
 	k.queued.Store(true)
 	k.thread.Do(func() {
@@ -61,10 +60,7 @@ func (k *ticker) round() time.Duration {
 			k.wake()
 		}
 	})
-	if next <= 0 {
-		return 0
-	}
-	return max(next-time.Since(began), leastRest)
+	return next
 }
 
 func (k *ticker) start() {
@@ -81,8 +77,9 @@ func (k *ticker) start() {
 			case <-k.wakes:
 			case <-timer.C:
 			}
+			began := time.Now()
 			if next := k.round(); next > 0 {
-				timer.Reset(next)
+				timer.Reset(max(next-time.Since(began), leastRest))
 			} else {
 				timer.Stop()
 			}

@@ -114,11 +114,9 @@ func (r *helpRenderer) Layout(s fyne.Size) {
 
 func (r *helpRenderer) Refresh() {
 	p := Now()
-	r.ring.FillColor = nil // not a colour of no opacity: Fyne paints that, over all of a drawing
-	r.ring.StrokeColor, r.ring.StrokeWidth, r.ring.CornerRadius = nil, 0, Radius/2
-	if r.h.focused {
-		r.ring.StrokeColor, r.ring.StrokeWidth = p.Accent, 2
-	}
+	r.ring.FillColor = alpha(p.Background, 0)
+	r.ring.StrokeColor, r.ring.StrokeWidth, r.ring.CornerRadius = p.Accent, 2, Radius/2
+	r.ring.Hidden = !r.h.focused // not a colour of no opacity: Fyne paints that, over all of a drawing
 	r.ring.Refresh()
 	r.h.object.Refresh()
 }

@@ -296,17 +296,16 @@ func (r *itemRenderer) Layout(s fyne.Size) {
 
 func (r *itemRenderer) Refresh() {
 	p, i := Now(), r.i
-	r.back.FillColor = nil
+	r.back.FillColor = alpha(p.Background, 0)
 	if i.hovered {
 		r.back.FillColor = p.Hover
 	}
 	if i.selected {
 		r.back.FillColor = p.Selected
 	}
-	r.edge.FillColor = nil
-	if i.selected {
-		r.edge.FillColor = p.Accent
-	}
+	r.edge.FillColor = p.Accent
+	// What shows nothing is hidden: a colour of no opacity would be painted.
+	r.back.Hidden, r.edge.Hidden = !i.hovered && !i.selected && !i.focused, !i.selected
 	r.back.StrokeWidth = 0
 	if i.focused {
 		r.back.StrokeWidth, r.back.StrokeColor = 2, p.Accent
