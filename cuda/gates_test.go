@@ -35,6 +35,9 @@ type gate struct {
 
 const gateTests = "^TestGate"
 
+// gatesMost is how long all gates may take together; what does not end by then has failed.
+const gatesMost = 8 * time.Minute
+
 var gates = []gate{
 	{name: "kernels", holds: "every kernel against float64 or the processor on random inputs (seeds in the log), with poisoned outputs and guards",
 		run: ".", skip: gateTests + "|^Test(Goldens|Steps|StepsAllocateNothing|Types|Greedy|FaultsAreNamed|OpenAndCloseLeakNothing|OutOfMemory)$", limit: 200 * time.Second},
@@ -109,7 +112,7 @@ func TestGates(t *testing.T) {
 	var together sync.WaitGroup
 	slots := make(chan struct{}, 5)
 	one := func(i int) {
-		results[i] = gates[i].through(folder, launched)
+		results[i] = gates[i].through(folder, launched, begin.Add(gatesMost))
 		fmt.Printf("%-15s %-11s %6.1f s  %s\n", results[i].Name, results[i].Result, results[i].Seconds, results[i].Note)
 	}
 	for i := range gates {
@@ -154,16 +157,21 @@ func TestGates(t *testing.T) {
 
 func rounded(d time.Duration) float64 { return float64(d.Round(100*time.Millisecond)) / 1e9 }
 
-// through runs the gate and keeps its log.
-func (g *gate) through(folder, launched string) outcome {
+// through runs the gate, until end at the latest, and keeps its log.
+func (g *gate) through(folder, launched string, end time.Time) outcome {
 	o := outcome{Name: g.name, Holds: g.holds}
 	begin := time.Now()
+	limit := min(g.limit, end.Sub(begin))
+	if limit <= 0 {
+		o.Result, o.Note = "failed", "no time was left"
+		return o
+	}
 	self, err := os.Executable()
 	if err != nil {
 		o.Result, o.Note = "failed", err.Error()
 		return o
 	}
-	args := []string{"-test.v", "-test.run=" + g.run, "-test.timeout=" + g.limit.String()}
+	args := []string{"-test.v", "-test.run=" + g.run, "-test.timeout=" + limit.String()}
 	if g.skip != "" {
 		args = append(args, "-test.skip="+g.skip)
 	}
@@ -181,7 +189,7 @@ func (g *gate) through(folder, launched string) outcome {
 		env = append(env, "VELO_CYCLES="+n)
 		o.Holds = n + " times only: " + o.Holds
 	}
-	out, err := process(g.limit+10*time.Second, env, name, args...)
+	out, err := process(limit+10*time.Second, env, name, args...)
 	o.Seconds = rounded(time.Since(begin))
 	_ = os.WriteFile(filepath.Join(folder, strings.ReplaceAll(g.name, " ", "-")+".txt"), out, 0o644)
 	var e *exec.ExitError
