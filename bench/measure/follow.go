@@ -83,6 +83,29 @@ func (f *Follower) Now() Following {
 	return f.state
 }
 
+// Gaps are the gaps between chunks that Now has seen, in seconds, to 0.1 %, and how often each came.
+func (f *Follower) Gaps() (gaps, counts []float64) {
+	f.live.mu.Lock()
+	defer f.live.mu.Unlock()
+	b := f.gaps
+	if b.zeros > 0 {
+		gaps, counts = append(gaps, 0), append(counts, float64(b.zeros))
+	}
+	if b.n == b.zeros {
+		return gaps, counts
+	}
+	first := max(0, binOf(max(b.least, math.SmallestNonzeroFloat64)))
+	for i := first; i < len(b.counts); i++ {
+		if c := b.counts[i]; c > 0 {
+			gaps, counts = append(gaps, float64(b.middle(i))/1e6), append(counts, float64(c))
+		}
+		if i > binOf(b.most) {
+			break
+		}
+	}
+	return gaps, counts
+}
+
 // Followed is the same of a request that has ended, exactly.
 func Followed(r *Request) Following {
 	gaps := slices.Clone(r.ICL)
@@ -103,9 +126,14 @@ func (b *rateBins) quantile(q float64) Num {
 	}
 	for i, c := range b.counts {
 		if seen += int(c); float64(seen) >= rank {
-			low := math.Ldexp(1+float64(i%binsPerOctave)/binsPerOctave, i/binsPerOctave+lowestOctave)
-			return Num(min(max(low*(1+0.5/binsPerOctave), b.least), b.most))
+			return b.middle(i)
 		}
 	}
 	return Num(b.most)
+}
+
+// middle is the middle of bin i, within what was seen.
+func (b *rateBins) middle(i int) Num {
+	low := math.Ldexp(1+float64(i%binsPerOctave)/binsPerOctave, i/binsPerOctave+lowestOctave)
+	return Num(min(max(low*(1+0.5/binsPerOctave), b.least), b.most))
 }

@@ -42,6 +42,20 @@ func TestFollower(t *testing.T) {
 		}
 		follows(t, f.Now(), x)
 		r := Of(x, Options{})
+		gaps, counts := f.Gaps()
+		icl, k := slices.Clone(r.ICL), 0
+		slices.Sort(icl)
+		for i, g := range gaps {
+			for range int(counts[i]) {
+				if k >= len(icl) || math.Abs(g-icl[k]) > 0.002*icl[k]+1e-9 {
+					t.Fatalf("gap %d of %d is %v, want %v of %v", k, len(icl), g, icl[min(k, len(icl)-1)], icl)
+				}
+				k++
+			}
+		}
+		if k != len(icl) {
+			t.Fatalf("%d gaps, want %d", k, len(icl))
+		}
 		follows(t, Followed(&r), x)
 	})
 }

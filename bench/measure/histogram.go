@@ -2,7 +2,6 @@ package measure
 
 import (
 	"math"
-	"slices"
 )
 
 // Histogram bins values into bins of equal width; the last bin takes everything above cap.
@@ -48,8 +47,14 @@ func HistogramOf(values, weights []float64, width, cap float64) Histogram {
 		hi = cap
 	}
 	if !(width > 0) || math.IsInf(width, 0) {
-		slices.Sort(sorted)
-		width = 2 * (quantile(sorted, 0.75) - quantile(sorted, 0.25)) / math.Cbrt(n)
+		var weight []float64
+		if weights != nil {
+			weight = make([]float64, len(all))
+			for i, p := range all {
+				weight[i] = p.w
+			}
+		}
+		width = 2 * float64(WeightedQuantileOf(sorted, weight, 0.75)-WeightedQuantileOf(sorted, weight, 0.25)) / math.Cbrt(n)
 		bins := float64(mostBins)
 		if width > 0 {
 			bins = math.Ceil((hi - lo) / width)

@@ -1,7 +1,9 @@
 package measure
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -84,4 +86,29 @@ func QuantileOf(sorted []float64, q float64) Num {
 		return Missing
 	}
 	return Num(quantile(sorted, q))
+}
+
+// WeightedQuantileOf is the quantile at q of values of which the i-th stands weights[i] times; weights
+// nil = each once. The values need no order; Missing where there are none.
+func WeightedQuantileOf(values, weights []float64, q float64) Num {
+	order := make([]int, 0, len(values))
+	for i := range values {
+		if weights == nil || weights[i] > 0 {
+			order = append(order, i)
+		}
+	}
+	if len(order) == 0 {
+		return Missing
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	sorted, cum, sum := make([]float64, len(order)), make([]float64, len(order)), 0.0
+	for i, k := range order {
+		w := 1.0
+		if weights != nil {
+			w = weights[k]
+		}
+		sum += w
+		sorted[i], cum[i] = values[k], sum
+	}
+	return Num(weightedQuantile(sorted, cum, q))
 }

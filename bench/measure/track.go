@@ -163,9 +163,13 @@ func (b *rateBins) add(rate float64, d int32) {
 		b.zeros += int(d)
 		return
 	}
+	b.counts[min(max(binOf(rate), 0), len(b.counts)-1)] += d
+}
+
+// binOf is the bin of a rate above 0; below 0 or beyond the last one where it has none of its own.
+func binOf(rate float64) int {
 	fraction, exponent := math.Frexp(rate) // rate = fraction · 2^exponent, fraction in [½, 1)
-	i := (exponent-1-lowestOctave)*binsPerOctave + int((2*fraction-1)*binsPerOctave)
-	b.counts[min(max(i, 0), len(b.counts)-1)] += d
+	return (exponent-1-lowestOctave)*binsPerOctave + int((2*fraction-1)*binsPerOctave)
 }
 
 // median is the middle of the bin in which the middle rate lies.
