@@ -24,7 +24,7 @@ import (
 // runCommand is `velo run`: one answer on the terminal.
 func runCommand() *cobra.Command {
 	var (
-		prompt, system, file, device             string
+		prompt, system, file, device, kv         string
 		most, contextTokens, threads             int
 		plain, greedy, asJSON, ignoreEOS, silent bool
 		force                                    bool
@@ -45,7 +45,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := engine.Options{Backend: device, Context: contextTokens, Lanes: 1, Workers: threads}
+			o := engine.Options{Backend: device, KV: kv, Context: contextTokens, Lanes: 1, Workers: threads}
 			if !silent {
 				o.Progress = loading(errs)
 			}
@@ -139,6 +139,7 @@ func runCommand() *cobra.Command {
 	f.IntVar(&contextTokens, "context", 0, "tokens of prompt and answer together (4096, or what the model was made for)")
 	f.IntVar(&threads, "threads", 0, "threads that compute; 0 = one a core")
 	f.StringVar(&device, "device", "auto", "what to compute on: auto, "+strings.Join(backend.Names(), ", "))
+	f.StringVar(&kv, "kv-type", "auto", "how keys and values are stored: auto, f32, bf16, fp8, q8 (f32 alone on the processor)")
 	f.BoolVar(&force, "load-force", false, "load although the memory that is free is reckoned not to be enough")
 	f.BoolVar(&asJSON, "json", false, "timings as one JSON object")
 	f.BoolVarP(&silent, "quiet", "q", false, "no progress and no timings")

@@ -67,6 +67,7 @@ func TestRunRefuses(t *testing.T) {
 		{[]string{"run", folder, "--prompt", "a", "--context", "4096"}, exitFailed, "2048"},
 		{[]string{"run", folder, "--prompt", strings.Repeat("x", 3000)}, exitFailed, "the context is 2048"},
 		{[]string{"run", folder, "--prompt", "a", "--device", "abacus"}, exitFailed, "this build has cpu"},
+		{[]string{"run", folder, "--prompt", "a", "--device", "cpu", "--kv-type", "q8"}, exitFailed, "f32 alone"},
 		{[]string{"run", folder, "--prompt-file", filepath.Join(folder, "none")}, exitFailed, "cannot read the prompt"},
 	} {
 		if code, _, errs := command(t, "", c.args...); code != c.code || !strings.Contains(errs, c.want) {

@@ -24,7 +24,7 @@ type serving struct {
 	model, name, served string
 	host                string
 	port                int
-	device              string
+	device, kv          string
 	exact               onOff
 	threads             int
 	lanes, context      int
@@ -126,6 +126,7 @@ func (f *serving) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.host, "host", "127.0.0.1", "`ADDRESS` to listen on; 0.0.0.0 is all of this machine's")
 	fl.IntVar(&f.port, "port", 8000, "port to listen on; 0 is any that is free")
 	fl.StringVar(&f.device, "device", "auto", "what to compute on: auto, "+strings.Join(backend.Names(), ", "))
+	fl.StringVar(&f.kv, "kv-type", "auto", "how keys and values are stored: auto, f32, bf16, fp8, q8 (f32 alone on the processor)")
 	fl.IntVar(&f.threads, "threads", 0, "threads that compute; 0 = one a core")
 	onoff(&f.exact, "exact", false, "compute with float32 whatever the weights are stored in")
 	fl.IntVar(&f.lanes, "max-batch", 8, "answers written at a time")

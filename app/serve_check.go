@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"velo/engine"
+	"velo/engine/backend"
 	"velo/engine/emit"
 	"velo/engine/host"
 	"velo/engine/sample"
@@ -62,6 +63,9 @@ func (f *serving) check(fl *pflag.FlagSet, environment []string) error {
 	}
 	if f.force != "off" && f.force != "on" && f.force != "1" && f.force != "unsafe" {
 		return fmt.Errorf("cannot serve with --load-force %s: it is off or on", f.force)
+	}
+	if _, err := backend.KVType(backend.Options{Name: f.device, KV: f.kv}); err != nil {
+		return fmt.Errorf("cannot serve with --kv-type %s: %w", f.kv, err)
 	}
 	if _, err := f.promptCharacters(); err != nil {
 		return err
@@ -161,7 +165,7 @@ func (f *serving) defaults(makers sample.Params, advised bool) sample.Params {
 // size says how large the engine is to be, before anything is loaded.
 func (f *serving) size(checkpoints int) engine.Options {
 	return engine.Options{Backend: f.device, Context: f.context, Lanes: f.lanes, Tokens: f.tokens, Checkpoints: checkpoints,
-		Rows: f.rows, Workers: f.threads, Exact: bool(f.exact)}
+		Rows: f.rows, Workers: f.threads, Exact: bool(f.exact), KV: f.kv}
 }
 
 // telemetry are the emitter's options, without those that the model decides.

@@ -9,7 +9,7 @@ var refusedFlags = []struct{ why, names string }{
 		"tp tp- nodes node discover-wait once head rdma-dev no-shard-mixers ep-deal cached-models- net-test exl3-tp- moe-fold moe-no-fold"},
 	{"tokens are not guessed ahead in this build; leave speculation out",
 		"spec- draft- mtp mtp- ngram-draft lane-order lane-quantum df2- dspark dspark- server-dspark exl3-mtp-k exl3-no-mtp exl3-pen-draft dhead- exl3-dds-"},
-	{"keys and values are kept in single precision in this build",
+	{"how keys and values are stored is --kv-type in this build",
 		"kv-cache kv-mirror-budget zero-kv"},
 	{"kernels choose their own way in this build, which its tests hold to the exact result",
 		"prefill-sched prefill-interleave fp8-prefill fa-prefill gdn-chunk gdn-chunk2 prefill-bf16-binv mxfp4 mxfp4- w4a4- splitk-gemm exact-gemm prefill-scalar device-loop dequant-at-load fake-quant " +

@@ -257,6 +257,9 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 		return o, err
 	}
 	z := sched.Sizes{Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens, Checkpoints: o.Checkpoints, Rows: o.Rows}
+	if z.KV, err = backend.KVType(backend.Options{Name: o.Backend, KV: o.KV}); err != nil {
+		return o, err
+	}
 	z.Available = place.Room(keep)
 	memory := sched.Plan(&w.Config, backend.WeightBytes(backend.Options{Name: o.Backend, Exact: o.Exact}, w), z)
 	fmt.Fprintf(out, "Memory plan\n%s", memory)

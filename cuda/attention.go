@@ -2,7 +2,13 @@
 
 package cuda
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"velo/engine/ops"
+)
 
 // PageTokens is how many positions of one sequence share a page of the cache.
 const PageTokens = 16
@@ -10,21 +16,37 @@ const PageTokens = 16
 // partition is how many positions are attended to by one block.
 const partition = 64
 
-// maxGroup is the most query heads that read one key head.
-const maxGroup = 8
+// taken is how many query heads of a key head one block takes; more are several blocks.
+const taken = 8
 
-// attentionKernels attend, for keys and values in float32 and in bfloat16.
+// promptRows is the fewest rows of a sequence that go through the kernel for prompts.
+const promptRows = MaxRows + 1
+
+// attentionKernels attend, for keys and values of each type.
 type attentionKernels struct {
-	store   [2]*Kernel
-	attend  [2][7]*Kernel // heads of 64, 128, 256, with up to 4 and up to 8 query heads a key head; of any width up to 256
-	combine *Kernel
+	store        [4]*Kernel
+	attendAny    [4]*Kernel    // heads of any width up to 256
+	attendSingle [2][3]*Kernel // float32, heads of 64, 128, 256 with up to 4 and up to 8 query heads a key head
+	attendTensor [4][3]*Kernel // the other types, on the tensor cores
+	attendMany   [4][3]*Kernel // for prompts
+	combine      *Kernel
 }
 
+// widths are those of heads that have kernels of their own.
+var widths = [3]int{64, 128, 256}
+
 func (t *attentionKernels) find(find func(**Kernel, string)) {
-	for i, name := range []string{"f32", "bf16"} {
-		find(&t.store[i], "store_"+name)
-		for j, dim := range []string{"64_g4", "64_g8", "128_g4", "128_g8", "256_g4", "256_g8", "any"} {
-			find(&t.attend[i][j], "attend_"+name+"_"+dim)
+	for kv := ops.KVF32; kv <= ops.KVQ8; kv++ {
+		find(&t.store[kv], "store_"+kv.String())
+		find(&t.attendAny[kv], "attend_"+kv.String()+"_any")
+		for i, dim := range widths {
+			if kv == ops.KVF32 {
+				find(&t.attendSingle[0][i], fmt.Sprintf("attend_f32_%d_g4", dim))
+				find(&t.attendSingle[1][i], fmt.Sprintf("attend_f32_%d_g8", dim))
+				continue
+			}
+			find(&t.attendTensor[kv][i], fmt.Sprintf("attend_%s_%d", kv, dim))
+			find(&t.attendMany[kv][i], fmt.Sprintf("prompt_%s_%d", kv, dim))
 		}
 	}
 	find(&t.combine, "combine")
@@ -33,25 +55,14 @@ func (t *attentionKernels) find(find func(**Kernel, string)) {
 // Cache is keys and values of a model on the device, in pages of [PageTokens]
 // positions; which page belongs to whom is not its affair.
 type Cache struct {
-	Layers, Heads, Dim int  // of keys and values
-	Half               bool // bfloat16 instead of float32
+	Layers, Heads, Dim int // of keys and values
+	Type               ops.KVType
 	Pages              Memory
 }
 
 // PageBytes is the size of a page.
 func (c *Cache) PageBytes() int64 {
-	width := int64(4)
-	if c.Half {
-		width = 2
-	}
-	return int64(c.Layers) * int64(c.Heads) * 2 * PageTokens * int64(c.Dim) * width
-}
-
-func (c *Cache) kind() int {
-	if c.Half {
-		return 1
-	}
-	return 0
+	return int64(c.Layers) * int64(c.Heads) * 2 * PageTokens * c.Type.HeadBytes(c.Dim)
 }
 
 // Rows tells of n rows which sequence each belongs to, where it stands, and
@@ -63,21 +74,15 @@ type Rows struct {
 	Segments   Memory // int32 [n]: the row's sequence
 	Table      Memory // int32 [sequences, TablePitch]: entry i holds positions i·PageTokens and on
 	TablePitch int
-	Longest    int // no position is larger: how many partitions are launched
-}
-
-// part is n rows from row first on.
-func (r Rows) part(first, n int) Rows {
-	r.N = n
-	r.Positions.at += uint64(4 * first)
-	r.Segments.at += uint64(4 * first)
-	return r
+	Longest    int           // no position is larger: how many partitions are launched
+	Sequences  []ops.Segment // of which Row and Rows count; may be left out for few rows
 }
 
 // partitions is how many partitions are launched for each row.
 func (r *Rows) partitions() int { return r.Longest/partition + 1 }
 
-// AttendScratch is how many bytes [Kernels.Attend] needs for itself.
+// AttendScratch is how many bytes [Kernels.Attend] needs for itself for all rows at once.
+// With less it takes some of them at a time, down to one.
 func AttendScratch(r *Rows, heads, dim int) int64 {
 	return int64(r.N) * int64(heads) * int64(r.partitions()) * int64(dim+2) * 4
 }
@@ -85,41 +90,129 @@ func AttendScratch(r *Rows, heads, dim int) int64 {
 // Attend appends key and value of the rows to a layer of cache and sets to to
 // softmax(scale·q·kᵀ)·v over the last window positions up to each row's own, all
 // of them if window is 0. Query head i reads key head i / (Heads of q / Heads of
-// k).
+// k). A row has the same bits whichever rows it comes with.
+//
+// Heads of 64, 128 and 256 values in 16 or 8 bits are attended to on the tensor
+// cores, those of sequences of more than [MaxRows] rows many rows at a time.
 func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, window int, scale float32, scratch Memory) error {
-	group := q.Heads / cache.Heads
-	size := 6
-	switch cache.Dim {
-	case 64:
-		size = 0
-	case 128:
-		size = 2
-	case 256:
-		size = 4
-	}
+	group := q.Heads / max(1, cache.Heads)
+	one := Rows{N: 1, Longest: r.Longest}
+	row := AttendScratch(&one, q.Heads, cache.Dim)
 	switch {
 	case cache.Dim > 256:
 		return fmt.Errorf("cannot attend with heads of %d values: up to 256 are possible", cache.Dim)
-	case group*cache.Heads != q.Heads || group < 1 || group > maxGroup:
-		return fmt.Errorf("cannot attend with %d query heads for %d key heads: up to %d each are possible", q.Heads, cache.Heads, maxGroup)
-	case scratch.bytes < AttendScratch(r, q.Heads, cache.Dim):
-		return fmt.Errorf("cannot attend with %d bytes of scratch memory: %d are needed", scratch.bytes, AttendScratch(r, q.Heads, cache.Dim))
-	}
-	if size < 6 && group > 4 {
-		size++
+	case group*cache.Heads != q.Heads || group < 1:
+		return fmt.Errorf("cannot attend with %d query heads for %d key heads: each key head needs as many", q.Heads, cache.Heads)
+	case scratch.bytes < row:
+		return fmt.Errorf("cannot attend with %d bytes of scratch memory: a row needs %d", scratch.bytes, row)
 	}
 	d := k.device
 	a := d.args.Reset().Pointer(cache.Pages.at).view(key).view(value).Pointer(r.Positions.at).Pointer(r.Segments.at).
 		Pointer(r.Table.at).Int(r.TablePitch).Int(layer).Int(cache.Layers).Int(cache.Dim)
-	if err := k.store[cache.kind()].Launch(Grid{X: cache.Heads, Y: r.N, Block: cache.Dim}, a); err != nil {
+	if err := k.store[cache.Type].Launch(Grid{X: cache.Heads, Y: r.N, Block: (cache.Dim + 31) &^ 31}, a); err != nil {
 		return err
 	}
-	parts := r.partitions()
-	a = d.args.Reset().view(q).Pointer(cache.Pages.at).Pointer(r.Positions.at).Pointer(r.Segments.at).
-		Pointer(r.Table.at).Int(r.TablePitch).Int(layer).Int(cache.Layers).Int(group).Int(window).Float(scale).Pointer(scratch.at).Int(cache.Dim)
-	if err := k.attend[cache.kind()][size].Launch(Grid{X: cache.Heads, Y: parts, Z: r.N, Block: 256}, a); err != nil {
+	at := attending{to, q, cache, r, layer, window, group, scale * math.Log2E, scratch, int(scratch.bytes / row)}
+	prompt := -1
+	if cache.Type != ops.KVF32 {
+		prompt = slices.Index(widths[:], cache.Dim)
+	}
+	next := 0 // the first row that nothing was launched for
+	for i := range r.Sequences {
+		s := &r.Sequences[i]
+		if prompt < 0 || s.Rows < promptRows {
+			continue
+		}
+		if err := k.attendRows(&at, next, s.Row); err != nil {
+			return err
+		}
+		if err := k.attendPrompt(&at, k.attendMany[cache.Type][prompt], s.Row, s.Rows); err != nil {
+			return err
+		}
+		next = s.Row + s.Rows
+	}
+	return k.attendRows(&at, next, r.N)
+}
+
+// attending is what the launches of one attention have in common.
+type attending struct {
+	to, q                View
+	cache                *Cache
+	rows                 *Rows
+	layer, window, group int
+	scale                float32 // to logarithms of base 2
+	scratch              Memory
+	most                 int // rows that scratch has room for
+}
+
+// places appends the kernels' common arguments, for rows from first on.
+func (t *attending) places(d *Device, first int) *Args {
+	c, r := t.cache, t.rows
+	at := uint64(4 * first)
+	return d.args.Reset().view(from(t.q, first)).Pointer(c.Pages.at).Pointer(r.Positions.at + at).Pointer(r.Segments.at + at).
+		Pointer(r.Table.at).Int(r.TablePitch).Int(t.layer).Int(c.Layers).Int(t.group).Int(t.window).Float(t.scale)
+}
+
+// from is a view without its first n rows.
+func from(v View, n int) View {
+	v.Offset += n * v.Pitch
+	return v
+}
+
+// attendRows launches rows first to end−1, a block for each partition of each.
+func (k *Kernels) attendRows(t *attending, first, end int) error {
+	c, parts := t.cache, t.rows.partitions()
+	kernel, tensor := k.attendAny[c.Type], false
+	if i := slices.Index(widths[:], c.Dim); i >= 0 {
+		switch {
+		case c.Type != ops.KVF32:
+			kernel, tensor = k.attendTensor[c.Type][i], true
+		case t.group > 4:
+			kernel = k.attendSingle[1][i]
+		default:
+			kernel = k.attendSingle[0][i]
+		}
+	}
+	for ; first < end; first += t.most {
+		n := min(t.most, end-first)
+		grid := Grid{X: c.Heads * ((t.group + taken - 1) / taken), Y: parts, Z: n, Block: 256}
+		a := t.places(k.device, first).Pointer(t.scratch.at)
+		if tensor {
+			// As many partitions a block as leave no block waiting for room.
+			grid.Block = 128
+			room := k.device.facts.SMs * kernel.resident(grid.Block, (c.Dim+32)*32+9<<9)
+			each := (grid.X*parts*n + room - 1) / room
+			grid.Y = (parts + each - 1) / each
+			a.Int(parts).Int(each)
+		} else {
+			a.Int(c.Dim)
+		}
+		if err := kernel.Launch(grid, a); err != nil {
+			return err
+		}
+		a = k.device.args.Reset().view(from(t.to, first)).Pointer(t.scratch.at).Pointer(t.rows.Positions.at + uint64(4*first)).
+			Int(parts).Int(t.window).Int(c.Dim)
+		if err := k.combine.Launch(Grid{X: t.q.Heads, Y: n, Z: (c.Dim + 63) / 64, Block: 256}, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attendPrompt launches n rows of one sequence from row first on.
+func (k *Kernels) attendPrompt(t *attending, kernel *Kernel, first, n int) error {
+	c := t.cache
+	rows := 64 // query heads and rows of a block
+	if c.Dim == 256 {
+		rows = 32
+	}
+	shared := partition * (4*c.Dim + 80)
+	if c.Type != ops.KVBF16 {
+		shared += partition * c.Dim
+	}
+	if err := kernel.Allow(shared); err != nil {
 		return err
 	}
-	a = d.args.Reset().view(to).Pointer(scratch.at).Pointer(r.Positions.at).Int(parts).Int(window).Int(cache.Dim)
-	return k.combine.Launch(Grid{X: q.Heads, Y: r.N, Block: 256}, a)
+	a := t.places(k.device, first).view(from(t.to, first)).Int(n)
+	return kernel.Launch(Grid{X: (n*t.group + rows - 1) / rows, Y: c.Heads, Block: 128, Shared: shared}, a)
 }

@@ -14,10 +14,10 @@ import (
 
 // BackendOptions size a backend.
 type BackendOptions struct {
-	Device int  // number of the GPU
-	Rows   int  // most rows of a batch, 512 if 0
-	Half   bool // keys and values in bfloat16 instead of float32
-	Eager  bool // every step as single launches, never as a graph
+	Device int        // number of the GPU
+	Rows   int        // most rows of a batch, 512 if 0
+	KV     ops.KVType // how keys and values are stored
+	Eager  bool       // every step as single launches, never as a graph
 	// HostSampling leaves the choice of tokens to the host, which then reads all logits.
 	HostSampling bool
 	Options      // of the device

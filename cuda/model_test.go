@@ -5,6 +5,7 @@ package cuda
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -217,94 +218,142 @@ func TestGoldens(t *testing.T) {
 // restored or taken back goes on as if it had never left.
 func TestSteps(t *testing.T) {
 	for _, name := range models {
-		for _, half := range []bool{false, true} {
-			if half && name != "qwen3_5" {
+		for kv := ops.KVF32; kv <= ops.KVQ8; kv++ {
+			if kv != ops.KVF32 && name != "qwen3_5" {
 				continue
 			}
-			t.Run(name, func(t *testing.T) {
+			t.Run(name+"/"+kv.String(), func(t *testing.T) {
 				w := openModel(t, name)
-				b := newBackend(t, BackendOptions{Rows: 300, Half: half})
-				m := bind(t, w, w, b)
-				tokens := words(m, 1, 60)
-				var want [][]float32
-				s := sequence(t, m)
-				for i := range tokens {
-					want = append(want, feed(t, m, s, tokens[i:i+1])...)
-				}
-				s.Free()
-				if len(b.graphs) == 0 || b.graphs[0].graph == nil {
-					t.Error("steps of one row were not captured")
-				}
-				if slices.Equal(want[0], want[1]) {
-					t.Error("two tokens have the same logits")
-				}
-				seed := rand.Uint64()
-				t.Log("seed", seed)
-				r := rand.New(rand.NewPCG(seed, 0))
-				for range 12 {
-					b.options.Eager = r.IntN(2) == 0
-					s := sequence(t, m)
-					var got [][]float32
-					for left := tokens; len(left) > 0; {
-						n := 1 + r.IntN(min(len(left), 1+r.IntN(60)))
-						got = append(got, feed(t, m, s, left[:n])...)
-						left = left[n:]
-					}
-					s.Free()
-					sameBits(t, "prefill", got, want)
-				}
-				b.options.Eager = false
-				lengths := []int{1, 17, 5, 2, 30, 200}
-				want = nil
-				for i, n := range lengths {
-					s := sequence(t, m)
-					prompt(t, m, s, words(m, uint64(i), n))
-					want = append(want, feed(t, m, s, words(m, uint64(10+i), i+1))...)
-					s.Free()
-				}
-				first, second := m.NewStep(), m.NewStep()
-				var all []*kv.Sequence
-				for i, n := range lengths {
-					s := sequence(t, m)
-					all = append(all, s)
-					if err := first.Add(s, words(m, uint64(i), n), 0); err != nil {
-						t.Fatal(err)
-					}
-				}
-				logitsOf(t, m, first)
-				for i, s := range all {
-					if err := second.Add(s, words(m, uint64(10+i), i+1), i+1); err != nil {
-						t.Fatal(err)
-					}
-				}
-				sameBits(t, "batch", logitsOf(t, m, second), want)
-				for _, s := range all {
-					s.Free()
-				}
-
-				start, other, rest := words(m, 1, 21), words(m, 2, 30), words(m, 3, 14)
-				s = sequence(t, m)
-				prompt(t, m, s, start)
-				want = feed(t, m, s, rest)
-				s.Free()
-				s = sequence(t, m)
-				prompt(t, m, s, start)
-				shot, err := s.Snapshot()
-				if err != nil {
-					t.Fatal(err)
-				}
-				prompt(t, m, s, other)
-				back, err := shot.Restore()
-				if err != nil {
-					t.Fatal(err)
-				}
-				sameBits(t, "restored", feed(t, m, back, rest), want)
-				for range 3 { // the third time a graph
-					s.Rewind(shot)
-					sameBits(t, "taken back", feed(t, m, s, rest), want)
-				}
+				b := newBackend(t, BackendOptions{Rows: 300, KV: kv})
+				steps(t, b, bind(t, w, w, b))
 			})
 		}
+	}
+	// Heads as wide as those of models that are served.
+	for _, dim := range widths {
+		for kv := ops.KVF32; kv <= ops.KVQ8; kv++ {
+			t.Run(fmt.Sprintf("%d/%s", dim, kv), func(t *testing.T) {
+				b := newBackend(t, BackendOptions{Rows: 300, KV: kv})
+				c := &weights.Config{Architecture: weights.Qwen3, Layers: 2, Hidden: 128, Heads: 6, KVHeads: 2, HeadDim: dim, Intermediate: 96,
+					Vocab: 300, MaxPosition: 4096, RopeTheta: 1e6, PartialRotary: 1, RMSEps: 1e-6, QKNorm: true}
+				m, err := model.New(c, made{c}, b, model.Options{Tokens: 900, Sequences: 8, Outputs: 128})
+				if err != nil {
+					t.Fatal(err)
+				}
+				steps(t, b, m)
+			})
+		}
+	}
+}
+
+// made is a model of Qwen3's family with random weights.
+type made struct{ c *weights.Config }
+
+func (s made) Tensor(name string) (*weights.Tensor, bool) {
+	c := s.c
+	queries, pairs := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	parts := strings.Split(name, ".")
+	shape, ok := map[string][]int{
+		"embed_tokens": {c.Vocab, c.Hidden}, "lm_head": {c.Vocab, c.Hidden}, "norm": {c.Hidden},
+		"input_layernorm": {c.Hidden}, "post_attention_layernorm": {c.Hidden}, "q_norm": {c.HeadDim}, "k_norm": {c.HeadDim},
+		"q_proj": {queries, c.Hidden}, "k_proj": {pairs, c.Hidden}, "v_proj": {pairs, c.Hidden}, "o_proj": {c.Hidden, queries},
+		"gate_proj": {c.Intermediate, c.Hidden}, "up_proj": {c.Intermediate, c.Hidden}, "down_proj": {c.Hidden, c.Intermediate},
+	}[parts[max(0, len(parts)-2)]]
+	if !ok || parts[len(parts)-1] != "weight" {
+		return nil, false
+	}
+	seed, n := uint64(0), 1
+	for _, c := range name {
+		seed = seed*31 + uint64(c)
+	}
+	for _, d := range shape {
+		n *= d
+	}
+	t, r := &weights.Tensor{Name: name, Type: weights.BF16, Shape: shape}, rand.New(rand.NewPCG(seed, 1))
+	for range n {
+		t.Data = binary.LittleEndian.AppendUint16(t.Data, uint16(math.Float32bits(float32(r.NormFloat64()*0.3))>>16))
+	}
+	return t, true
+}
+
+func steps(t *testing.T, b *Backend, m *model.Model) {
+	tokens := words(m, 1, 60)
+	var want [][]float32
+	s := sequence(t, m)
+	for i := range tokens {
+		want = append(want, feed(t, m, s, tokens[i:i+1])...)
+	}
+	s.Free()
+	if len(b.graphs) == 0 || b.graphs[0].graph == nil {
+		t.Error("steps of one row were not captured")
+	}
+	if slices.Equal(want[0], want[1]) {
+		t.Error("two tokens have the same logits")
+	}
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 12 {
+		b.options.Eager = r.IntN(2) == 0
+		s := sequence(t, m)
+		var got [][]float32
+		for left := tokens; len(left) > 0; {
+			n := 1 + r.IntN(min(len(left), 1+r.IntN(60)))
+			got = append(got, feed(t, m, s, left[:n])...)
+			left = left[n:]
+		}
+		s.Free()
+		sameBits(t, "prefill", got, want)
+	}
+	b.options.Eager = false
+	lengths := []int{1, 17, 5, 2, 30, 200}
+	want = nil
+	for i, n := range lengths {
+		s := sequence(t, m)
+		prompt(t, m, s, words(m, uint64(i), n))
+		want = append(want, feed(t, m, s, words(m, uint64(10+i), i+1))...)
+		s.Free()
+	}
+	first, second := m.NewStep(), m.NewStep()
+	var all []*kv.Sequence
+	for i, n := range lengths {
+		s := sequence(t, m)
+		all = append(all, s)
+		if err := first.Add(s, words(m, uint64(i), n), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logitsOf(t, m, first)
+	for i, s := range all {
+		if err := second.Add(s, words(m, uint64(10+i), i+1), i+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameBits(t, "batch", logitsOf(t, m, second), want)
+	for _, s := range all {
+		s.Free()
+	}
+
+	start, other, rest := words(m, 1, 21), words(m, 2, 30), words(m, 3, 14)
+	s = sequence(t, m)
+	prompt(t, m, s, start)
+	want = feed(t, m, s, rest)
+	s.Free()
+	s = sequence(t, m)
+	prompt(t, m, s, start)
+	shot, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt(t, m, s, other)
+	back, err := shot.Restore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameBits(t, "restored", feed(t, m, back, rest), want)
+	for range 3 { // the third time a graph
+		s.Rewind(shot)
+		sameBits(t, "taken back", feed(t, m, s, rest), want)
 	}
 }
 
@@ -439,6 +488,45 @@ func TestCacheSaysWhatIsPossible(t *testing.T) {
 		}
 		if _, err := b.Cache(s, pages, 1); err == nil || !strings.HasPrefix(err.Error(), "cannot ") || !strings.Contains(err.Error(), what) && what != "pages" {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestKVTypes tells what 16 and 8 bits a key and value change: logits against those with
+// float32, and what the text's own next tokens are worth, in nats a token.
+func TestKVTypes(t *testing.T) {
+	for _, name := range models {
+		w := openModel(t, name)
+		var exact [][]float32
+		var tokens []int32
+		loss := func(rows [][]float32) (sum float64) {
+			for i := range len(rows) - 1 {
+				all := 0.0
+				for _, v := range rows[i] {
+					all += math.Exp(float64(v))
+				}
+				sum += math.Log(all) - float64(rows[i][tokens[i+1]])
+			}
+			return sum / float64(len(rows)-1)
+		}
+		for kv := ops.KVF32; kv <= ops.KVQ8; kv++ {
+			m := bind(t, w, w, newBackend(t, BackendOptions{KV: kv}))
+			s := sequence(t, m)
+			if m.Pool().Shape().KV != kv {
+				t.Errorf("a cache of %s says that it is %s", kv, m.Pool().Shape().KV)
+			}
+			if exact == nil {
+				tokens = words(m, 9, 120)
+				exact = feed(t, m, s, tokens)
+				continue
+			}
+			got := feed(t, m, s, tokens)
+			_, rms, size := apart(got, exact)
+			t.Logf("%s, %s: root mean square %.2g of %.2g, nats a token %+.5f of %.4f", name, kv, rms, size, loss(got)-loss(exact), loss(exact))
+			// Half of the last bit of a value, some layers.
+			if bound := map[ops.KVType]float64{ops.KVBF16: 0.025, ops.KVFP8: 0.3, ops.KVQ8: 0.07}[kv]; !(rms < bound*size) || rms == 0 {
+				t.Errorf("%s: logits with keys and values in %s are off by %g of %g", name, kv, rms, size)
+			}
 		}
 	}
 }

@@ -37,8 +37,9 @@ func (b *Backend) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, err
 	case shape.ConvKernel > maxTaps:
 		return nil, fmt.Errorf("cannot convolve with %d taps on the GPU: up to %d are possible", shape.ConvKernel, maxTaps)
 	}
+	shape.KV = b.options.KV
 	c := &cache{b: b, shape: shape, pages: pages}
-	c.pair = Cache{Layers: shape.Attention, Heads: shape.KVHeads, Dim: shape.HeadDim, Half: b.options.Half}
+	c.pair = Cache{Layers: shape.Attention, Heads: shape.KVHeads, Dim: shape.HeadDim, Type: shape.KV}
 	c.states = States{Layers: shape.Recurrent, Cols: shape.ConvCols, Taps: shape.ConvKernel, KeyHeads: shape.KeyHeads,
 		ValueHeads: shape.ValueHeads, KeyDim: shape.KeyDim, ValueDim: shape.ValueDim}
 	var err error

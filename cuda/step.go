@@ -278,21 +278,9 @@ func (b *Backend) product(c *call) error {
 	return nil
 }
 
-// attend launches attention, as many rows at a time as scratch holds the parts of.
+// attend launches attention.
 func (b *Backend) attend(c *call) error {
-	one := b.state.rows
-	one.N = 1
-	rows := int(min(int64(c.rows), b.scratch.bytes/AttendScratch(&one, int(c.x.heads), c.cache.pair.Dim)))
-	for first := 0; first < int(c.rows); first += rows {
-		part := b.state.rows.part(first, min(rows, int(c.rows)-first))
-		from := func(t *tensor) View {
-			v := t.view()
-			v.Offset += first * v.Pitch
-			return v
-		}
-		if err := b.k.Attend(from(&c.dst), from(&c.x), from(&c.k), from(&c.v), &c.cache.pair, &part, int(c.layer), int(c.window), c.float(), b.scratch); err != nil {
-			return err
-		}
-	}
-	return nil
+	r := b.state.rows
+	r.N, r.Sequences = int(c.rows), b.batch.Segments
+	return b.k.Attend(c.dst.view(), c.x.view(), c.k.view(), c.v.view(), &c.cache.pair, &r, int(c.layer), int(c.window), c.float(), b.scratch)
 }

@@ -30,6 +30,7 @@ type Options struct {
 	Outputs     int            // most rows of a step whose logits are wanted; 0 = 16, and at least Lanes
 	Workers     int            // threads of the processor; 0 = all
 	Exact       bool           // float32 arithmetic for every weight
+	KV          string         // how keys and values are stored: f32, bf16, fp8 or q8; "" or "auto" is the backend's choice
 	Available   int64          // bytes of memory that may be used; 0 = as much as it takes
 	Progress    func(Progress) // how far loading is; may be nil
 }
@@ -83,6 +84,11 @@ func Size(w *weights.Model, o Options) (Options, weights.Fit, error) {
 	o.Outputs = max(o.Outputs, 16, o.Lanes)
 	// As many texts of the whole context as the tokens make, and a state for each lane and checkpoint.
 	fit := w.Fit(o.Context, (o.Tokens+o.Context-1)/o.Context)
+	kv, err := backend.KVType(backend.Options{Name: o.Backend, KV: o.KV})
+	if err != nil {
+		return o, fit, err
+	}
+	fit.KV = w.Config.KVBytes(fit.Context, fit.Sequences, kv)
 	state := w.Fit(1, 1).State
 	fit.State = state * int64(o.Lanes+o.Checkpoints)
 	fit.Weights = backend.WeightBytes(backend.Options{Name: o.Backend, Exact: o.Exact}, w)
@@ -128,7 +134,7 @@ func load(path string, w *weights.Model, o Options) (*Engine, error) {
 		}
 	}
 	e.EOS = ends(w, e.Tokenizer)
-	if e.backend, err = backend.New(backend.Options{Name: o.Backend, Rows: o.Rows, Workers: o.Workers, Exact: o.Exact}); err != nil {
+	if e.backend, err = backend.New(backend.Options{Name: o.Backend, Rows: o.Rows, Workers: o.Workers, Exact: o.Exact, KV: o.KV}); err != nil {
 		return nil, err
 	}
 	e.Device = e.backend.Name()

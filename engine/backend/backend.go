@@ -30,7 +30,7 @@ func Names() []string {
 
 // accelerator is a backend that a build may have besides the processor.
 type accelerator struct {
-	open  func(o Options) (Backend, error)
+	open  func(o Options, kv ops.KVType) (Backend, error)
 	bytes func(t *weights.Tensor) int64 // what a weight takes there
 	look  func(o Options) (*Facts, error)
 }
@@ -41,6 +41,24 @@ type Options struct {
 	Rows    int    // most rows of a step, 512 if 0
 	Workers int    // threads of the processor, all of them if 0
 	Exact   bool   // float32 arithmetic for every weight, on the processor
+	KV      string // how keys and values are stored: f32, bf16, fp8, q8, or "" or "auto" for the backend's own choice
+}
+
+// KVType is how a backend of these options stores keys and values: as asked for, else bf16 on
+// the GPU and f32 on the processor. As with WeightBytes, no name means the processor where nothing
+// is asked for. The processor has f32 alone.
+func KVType(o Options) (ops.KVType, error) {
+	if o.KV == "" || o.KV == "auto" {
+		if o.Name == CUDA && gpu != nil {
+			return ops.KVBF16, nil
+		}
+		return ops.KVF32, nil
+	}
+	t, err := weights.ParseKVType(o.KV)
+	if err == nil && t != ops.KVF32 && (o.Name == CPU || gpu == nil && o.Name != CUDA) {
+		err = fmt.Errorf("cannot keep keys and values in %s on the processor: it has f32 alone", t)
+	}
+	return t, err
 }
 
 // WeightBytes is the memory that a model's weights take while it computes, before any of it is
@@ -79,15 +97,26 @@ func (p processor) Close() error { p.Backend.Close(); return nil }
 // New makes the backend. With no name that is the GPU, if this build has one and it opens, else the
 // processor. The error says which names there are.
 func New(o Options) (Backend, error) {
+	kv, err := KVType(o)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case o.Name == CUDA && gpu != nil:
-		return gpu.open(o)
-	case o.Name == "" || o.Name == "auto":
-		if gpu != nil {
-			if b, err := gpu.open(o); err == nil {
-				return b, nil
-			}
+		return gpu.open(o, kv)
+	case gpu != nil && (o.Name == "" || o.Name == "auto"):
+		asked := kv
+		if o.KV == "" || o.KV == "auto" {
+			kv = ops.KVBF16
 		}
+		b, err := gpu.open(o, kv)
+		if err == nil {
+			return b, nil
+		}
+		if asked != ops.KVF32 {
+			return nil, fmt.Errorf("cannot keep keys and values in %s on the processor, which has f32 alone, and there is no GPU: %w", kv, err)
+		}
+	case o.Name == "" || o.Name == "auto":
 	case o.Name != CPU:
 		return nil, fmt.Errorf("cannot compute on %q: this build has %s", o.Name, strings.Join(Names(), ", "))
 	}

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,5 +36,39 @@ func TestNew(t *testing.T) {
 		}
 	} else if !strings.HasPrefix(err.Error(), "cannot ") {
 		t.Errorf("not a sentence: %v", err)
+	}
+}
+
+// TestKVType: the processor has float32 alone, and says so.
+func TestKVType(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{}, "f32"}, {Options{Name: CPU, KV: "auto"}, "f32"}, {Options{Name: CPU, KV: "f32"}, "f32"},
+		{Options{Name: CPU, KV: "bf16"}, "f32 alone"}, {Options{Name: CPU, KV: "fp8"}, "f32 alone"}, {Options{KV: "int3"}, "f32, bf16, fp8 and q8"},
+		{Options{Name: CUDA, KV: "q8"}, "q8"},
+	} {
+		kv, err := KVType(c.o)
+		if got := fmt.Sprint(kv, err); !strings.Contains(got, c.want) || (err != nil) != (len(c.want) > 4) {
+			t.Errorf("%+v: %s", c.o, got)
+		}
+		if err != nil {
+			if b, again := New(c.o); again == nil || again.Error() != err.Error() {
+				t.Errorf("%+v makes %v, %v", c.o, b, again)
+			}
+		}
+	}
+	kv, err := KVType(Options{Name: CUDA})
+	if want := map[bool]string{true: "bf16", false: "f32"}[gpu != nil]; err != nil || kv.String() != want {
+		t.Errorf("the GPU stores %s, %v; want %s", kv, err, want)
+	}
+	// Where no GPU opens, a type that only it has is an error and not another type.
+	b, err := New(Options{KV: "fp8", Rows: 1, Workers: 1})
+	if err == nil {
+		defer b.Close()
+	}
+	if err == nil && strings.HasPrefix(b.Name(), CPU) || err != nil && !strings.Contains(err.Error(), "f32 alone") {
+		t.Errorf("fp8 anywhere: %v", err)
 	}
 }

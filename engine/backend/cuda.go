@@ -2,11 +2,14 @@
 
 package backend
 
-import "velo/cuda"
+import (
+	"velo/cuda"
+	"velo/engine/ops"
+)
 
 var gpu = &accelerator{
-	open: func(o Options) (Backend, error) {
-		return cuda.NewBackend(cuda.BackendOptions{Rows: o.Rows})
+	open: func(o Options, kv ops.KVType) (Backend, error) {
+		return cuda.NewBackend(cuda.BackendOptions{Rows: o.Rows, KV: kv})
 	},
 	bytes: cuda.WeightBytes,
 	look:  func(Options) (*Facts, error) { return cuda.Look(0) },

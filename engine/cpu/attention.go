@@ -26,6 +26,7 @@ func (b *Backend) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, err
 	if pages < 0 || states < 0 {
 		return nil, fmt.Errorf("cannot make a cache of %d pages and %d states", pages, states)
 	}
+	shape.KV = ops.KVF32
 	c := &cache{shape: shape, page: int(shape.PageBytes() / 4), state: int(shape.StateBytes() / 4)}
 	c.pages = make([]float32, pages*c.page)
 	c.states = make([]float32, states*c.state)

@@ -79,6 +79,7 @@ type CacheShape struct {
 	Attention int // layers that keep keys and values
 	KVHeads   int
 	HeadDim   int
+	KV        KVType // how a backend stores them
 
 	Recurrent  int // layers that keep a recurrent state
 	KeyHeads   int // heads of q and k of the delta rule
@@ -92,9 +93,9 @@ type CacheShape struct {
 // PageTokens is how many tokens of one sequence share a page of the cache.
 const PageTokens = 16
 
-// PageBytes is the memory of one page with float32 keys and values.
+// PageBytes is the memory of one page of keys and values.
 func (c CacheShape) PageBytes() int64 {
-	return int64(c.Attention) * 2 * PageTokens * int64(c.KVHeads) * int64(c.HeadDim) * 4
+	return int64(c.Attention) * 2 * PageTokens * int64(c.KVHeads) * c.KV.HeadBytes(c.HeadDim)
 }
 
 // StateBytes is the memory of one sequence's recurrent state: the last
@@ -145,7 +146,8 @@ type Backend interface {
 	Vector(add float32, parts ...*Weight) (Vector, error)
 	// Buffer makes an activation of rows × cols values.
 	Buffer(rows, cols int) Buffer
-	// Cache makes a cache of so many pages and recurrent states.
+	// Cache makes a cache of so many pages and recurrent states. Its Shape tells
+	// how it stores keys and values, whatever shape says of that.
 	Cache(shape CacheShape, pages, states int) (Cache, error)
 
 	// Begin starts a step. The batch must stay unchanged until Read.

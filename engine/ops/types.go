@@ -20,3 +20,14 @@ const (
 
 // WeightType says how the numbers of a weight are stored.
 type WeightType = weights.Type
+
+// KVType says how keys and values are stored, see velo/engine/weights.
+type KVType = weights.KVType
+
+// The types of keys and values.
+const (
+	KVF32  = weights.KVF32
+	KVBF16 = weights.KVBF16
+	KVFP8  = weights.KVFP8
+	KVQ8   = weights.KVQ8
+)

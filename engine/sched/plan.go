@@ -12,12 +12,13 @@ import (
 // Sizes are what a memory plan is made for. Zero members get the defaults of
 // serving.
 type Sizes struct {
-	Context     int   // tokens of one request; 0 = 4096 or the model's own, if less
-	Lanes       int   // answers written at a time; 0 = 8
-	Tokens      int   // tokens remembered of all together; 0 = Lanes × Context
-	Checkpoints int   // recurrent states beside the lanes' own, of a hybrid model
-	Rows        int   // most rows of a step; 0 = 512
-	Available   int64 // memory that may be used, bytes; 0 = not known
+	Context     int        // tokens of one request; 0 = 4096 or the model's own, if less
+	Lanes       int        // answers written at a time; 0 = 8
+	Tokens      int        // tokens remembered of all together; 0 = Lanes × Context
+	Checkpoints int        // recurrent states beside the lanes' own, of a hybrid model
+	Rows        int        // most rows of a step; 0 = 512
+	KV          ops.KVType // how keys and values are stored
+	Available   int64      // memory that may be used, bytes; 0 = not known
 }
 
 // Memory is the memory plan of a model, in bytes.
@@ -58,7 +59,7 @@ func Plan(c *weights.Config, weightBytes int64, z Sizes) Memory {
 	}
 	sequences := z.Lanes + m.Sizes.Checkpoints
 	pages := (z.Tokens-1)/ops.PageTokens + 1 + sequences // as model.New makes them
-	m.Pages = product(int64(pages), one.KV)
+	m.Pages = product(int64(pages), c.KVBytes(ops.PageTokens, 1, z.KV))
 	m.States = product(int64(z.Lanes), one.State)
 	m.Checkpoints = product(int64(m.Sizes.Checkpoints), one.State)
 	// A step of weights.FitRows rows, of which weights.FitOutputs have logits,
@@ -101,7 +102,7 @@ func (m Memory) String() string {
 	var b strings.Builder
 	line := func(what string, n int64, why string) { fmt.Fprintf(&b, "%-18s %10s  %s\n", what, bytes(n), why) }
 	line("weights", m.Weights, "as they are computed with")
-	line("keys and values", m.Pages, fmt.Sprintf("%d tokens in pages of %d, for all requests together", m.Sizes.Tokens, ops.PageTokens))
+	line("keys and values", m.Pages, fmt.Sprintf("%d tokens in %s, in pages of %d, for all requests together", m.Sizes.Tokens, m.Sizes.KV, ops.PageTokens))
 	if m.States > 0 {
 		line("recurrent states", m.States, fmt.Sprintf("one for each of %d lanes", m.Sizes.Lanes))
 		line("checkpoints", m.Checkpoints, fmt.Sprintf("%d states for the prefix cache", m.Sizes.Checkpoints))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"velo/engine/ops"
 	"velo/engine/weights"
 )
 
@@ -36,6 +37,12 @@ func TestPlan(t *testing.T) {
 		}
 		if err := p.Check(); err != nil {
 			t.Errorf("%s: refused without a limit: %v", family, err)
+		}
+		for kv, share := range map[ops.KVType][2]int64{ops.KVBF16: {1, 2}, ops.KVFP8: {8 + 4, 4 * 8}, ops.KVQ8: {8 + 2, 4 * 8}} {
+			z.KV = kv
+			if got, want := Plan(c, 1<<20, z).Pages, p.Pages*share[0]/share[1]; c.HeadDim == 8 && got != want || got >= p.Pages {
+				t.Errorf("%s: pages of %d bytes are planned in %s, want %d", family, got, kv, want)
+			}
 		}
 		p.Sizes.Available = p.Total
 		if err := p.Check(); err != nil {
