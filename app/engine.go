@@ -29,6 +29,8 @@ type theEngine struct {
 	key  string               // and the key
 	// tells is where the engine that was started last sends its telemetry; empty = nowhere.
 	tells string
+	// shows is what it has in its environment for that.
+	shows []string
 	probe func() // ends the probe that runs; nil: none does
 }
 
@@ -147,6 +149,7 @@ func (e *theEngine) command() (supervise.Command, console.EngineConfig, error) {
 	}
 	// Set even where there is none: one in the window's own environment is not meant.
 	s.Env = append(slices.Clone(s.Env), serveKey+"="+s.Key)
+	s.Env = append(s.Env, e.console.telemetry.shows(c)...)
 	return s, c, nil
 }
 
@@ -195,7 +198,7 @@ func (e *theEngine) run(start func(supervise.Command) error) error {
 	if err := start(command); err != nil {
 		return err
 	}
-	e.ran, e.key, e.tells = config, command.Key, tells
+	e.ran, e.key, e.tells, e.shows = config, command.Key, tells, e.console.telemetry.shows(config)
 	return nil
 }
 

@@ -55,6 +55,13 @@ func (e *theEngine) Command(c console.EngineConfig) string {
 	if c.HasKey {
 		line = serveKey + "=… " + line
 	}
+	if e.console != nil {
+		for _, v := range e.console.telemetry.shows(c) {
+			if name, header, _ := strings.Cut(v, "="); header != "" {
+				line = name + "=… " + line
+			}
+		}
+	}
 	for _, f := range e.flags(c) {
 		line += " " + quoted(f)
 	}

@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"velo/bench/sim"
+	"velo/engine/emit"
 )
 
 func simCommand() *cobra.Command {
@@ -103,7 +106,7 @@ func simCommand() *cobra.Command {
 	f.StringVar(&emit.Encoding, "otlp-encoding", "json", "json or protobuf, over HTTP")
 	f.BoolVar(&emit.Gzip, "otlp-gzip", false, "compress bodies")
 	f.BoolVar(&emit.Usage, "otlp-usage", false, "say with each chunk how many tokens there are so far")
-	f.StringVar(&emit.Token, "otlp-token", "", "bearer token of the receiver")
+	f.StringVar(&emit.Token, "otlp-token", "", "bearer token of the receiver; OTEL_EXPORTER_OTLP_HEADERS is heeded too")
 	f.Float64Var(&emit.Drop, "otlp-drop", 0, "share of records that are left out, 0 to 1")
 	f.Float64Var(&emit.Reorder, "otlp-reorder", 0, "share of records that come after later ones, 0 to 1")
 	f.Float64Var(&emit.Malformed, "otlp-malformed", 0, "malformed bodies for each that is sound, 0 to 1")
@@ -117,6 +120,13 @@ func simCommand() *cobra.Command {
 // emitTelemetry sends telemetry until the command is interrupted.
 func emitTelemetry(cmd *cobra.Command, o sim.EmitOptions) error {
 	var failure error
+	headers, err := emit.ParseHeaders(os.Getenv(emit.HeadersVariable))
+	if err != nil {
+		return exit{exitUsage, err.Error()}
+	}
+	if o.Headers = headers; o.Token != "" {
+		maps.DeleteFunc(o.Headers, func(name, _ string) bool { return strings.EqualFold(name, "authorization") })
+	}
 	o.Report = func(err error) {
 		if failure == nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), err)

@@ -2,24 +2,19 @@ package app
 
 import (
 	"net"
+	"slices"
 	"strings"
 
 	"velo/bench/otlp"
+	"velo/engine/emit"
 	"velo/ui/console"
 )
 
 // The engine of the window tells the receiver of the window of itself, unless its settings send it
 // elsewhere.
 
-// address is where an engine on this machine reaches the receiver; empty where it does not listen, or asks
-// for a token: on a command line every user of the machine could read it.
+// address is where an engine on this machine reaches the receiver; empty where it does not listen.
 func (t *theTelemetry) address(s *otlp.State) string {
-	t.mu.Lock()
-	token := t.settings.HasToken
-	t.mu.Unlock()
-	if token {
-		return ""
-	}
 	for _, protocol := range []string{"HTTP", "gRPC"} {
 		for _, l := range s.Listeners {
 			if l.Protocol == protocol && l.Address != "" {
@@ -51,6 +46,22 @@ func (t *theTelemetry) told(c console.EngineConfig) console.EngineConfig {
 	return c
 }
 
+// shows is what an engine that is told of the receiver gets in its environment: the receiver's token, which every
+// user of the machine could read on a command line. Set even where there is none: a header in the window's own
+// environment is not meant.
+func (t *theTelemetry) shows(c console.EngineConfig) []string {
+	if c.Telemetry != "" || t.told(c).Telemetry == "" {
+		return nil // it sends elsewhere
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	header := ""
+	if t.token != "" {
+		header = emit.FormatHeader("Authorization", "Bearer "+t.token)
+	}
+	return []string{emit.HeadersVariable + "=" + header}
+}
+
 // deaf says why the engine that runs is not heard here.
 func (t *theTelemetry) deaf(s *otlp.State) string {
 	e := t.console.engine
@@ -58,19 +69,15 @@ func (t *theTelemetry) deaf(s *otlp.State) string {
 		return ""
 	}
 	e.mu.Lock()
-	sends := e.tells
+	sends, shows := e.tells, e.shows
 	e.mu.Unlock()
 	switch {
 	case sends == "":
-		t.mu.Lock()
-		token := t.settings.HasToken
-		t.mu.Unlock()
-		if token {
-			return "Velo's engine is not heard here: the receiver asks for a token, and a command line is no place for one. Start the engine in a terminal with --otel-header."
-		}
 		return "Velo's engine was started while nothing listened here. Restart it, and its streams come."
 	case !hears(s, sends) && e.elsewhere() == "":
 		return "Velo's engine sends to " + sends + ", where nothing listens any more. Restart it, and its streams come."
+	case e.elsewhere() == "" && !slices.Equal(shows, t.shows(console.EngineConfig{})):
+		return "The token was changed after Velo's engine was started. Restart it, and its streams come."
 	}
 	return ""
 }

@@ -19,6 +19,7 @@ import (
 	"velo/bench/otlp/series"
 	"velo/bench/otlp/stream"
 	"velo/bench/sim"
+	"velo/engine/emit"
 	"velo/engine/enginetest"
 	"velo/store"
 	"velo/ui/console"
@@ -354,8 +355,20 @@ func TestEngineOfTheWindowIsASource(t *testing.T) {
 	if err := c.Telemetry().SaveSettings(c.Telemetry().Settings(), &token); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Engine().Command(c.Engine().Config()); strings.Contains(got, "otel") || strings.Contains(got, token) {
+	if got := c.Engine().Command(c.Engine().Config()); !strings.Contains(got, emit.HeadersVariable+"=… ") || strings.Contains(got, token) {
 		t.Errorf("with a token the command is %s", got)
+	}
+	if s := c.Telemetry().Snapshot(otlp.Query{}); !strings.Contains(s.Deaf, "token was changed") {
+		t.Errorf("an engine that shows no token is told as %q", s.Deaf)
+	}
+	if err := c.Engine().Restart(); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the engine with the token", func() bool { return c.Engine().Status().State == console.EngineReady })
+	before := c.Telemetry().State().Counters
+	wait(t, "figures of an engine that shows the token", func() bool { return c.Telemetry().State().Counters.Points > before.Points })
+	if now := c.Telemetry().State().Counters; now.Unauthorized != before.Unauthorized {
+		t.Errorf("%d requests had no token", now.Unauthorized-before.Unauthorized)
 	}
 }
 

@@ -14,18 +14,19 @@ type EmitOptions struct {
 	// URL is where to: http://HOST:PORT (paths /v1/logs and /v1/metrics are added), https://…, or
 	// grpc://HOST:PORT.
 	URL       string
-	Encoding  string        // "json" (the default, as existing emitters do) or "protobuf"; gRPC is always protobuf
-	Gzip      bool          // compress bodies
-	Token     string        // sent as a bearer token
-	Rate      float64       // generation records a second, 1 to 10,000; 0 = 100
-	Streams   int           // generations at a time; 0 = 4
-	Tokens    int           // of a generation; 0 = 200
-	Records   uint64        // stop after so many; 0 = when the context ends
-	Usage     bool          // continuous usage in every chunk
-	Drop      float64       // share of records that are never sent
-	Reorder   float64       // share of records that are sent later than their followers
-	Malformed float64       // malformed bodies sent besides, for each that is sound
-	Restart   time.Duration // the engine restarts that often: generations break off, counters begin at zero; 0 = never
+	Encoding  string            // "json" (the default, as existing emitters do) or "protobuf"; gRPC is always protobuf
+	Gzip      bool              // compress bodies
+	Token     string            // sent as a bearer token
+	Headers   map[string]string // sent with each request
+	Rate      float64           // generation records a second, 1 to 10,000; 0 = 100
+	Streams   int               // generations at a time; 0 = 4
+	Tokens    int               // of a generation; 0 = 200
+	Records   uint64            // stop after so many; 0 = when the context ends
+	Usage     bool              // continuous usage in every chunk
+	Drop      float64           // share of records that are never sent
+	Reorder   float64           // share of records that are sent later than their followers
+	Malformed float64           // malformed bodies sent besides, for each that is sound
+	Restart   time.Duration     // the engine restarts that often: generations break off, counters begin at zero; 0 = never
 	Seed      uint64
 	Model     string      // "" = "sim"
 	Report    func(error) // a send that failed; nil = nobody is told

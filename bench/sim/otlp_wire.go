@@ -119,6 +119,9 @@ func (w *emitWire) send(ctx context.Context, path, method string, m proto.Messag
 		if w.o.Gzip {
 			options = append(options, grpc.UseCompressor("gzip"))
 		}
+		for name, value := range w.o.Headers {
+			ctx = metadata.AppendToOutgoingContext(ctx, strings.ToLower(name), value)
+		}
 		if w.o.Token != "" {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+w.o.Token)
 		}
@@ -163,6 +166,9 @@ func (w *emitWire) post(ctx context.Context, path string, body []byte) (uint64, 
 	q.Header.Set("Content-Type", kind)
 	if w.o.Gzip {
 		q.Header.Set("Content-Encoding", "gzip")
+	}
+	for name, value := range w.o.Headers {
+		q.Header.Set(name, value)
 	}
 	if w.o.Token != "" {
 		q.Header.Set("Authorization", "Bearer "+w.o.Token)

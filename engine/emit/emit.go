@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,7 @@ type Options struct {
 	// Endpoint is http://HOST[:4318][/PREFIX] or https://… for OTLP over
 	// HTTP, grpc://HOST[:4317] or grpcs://… for gRPC.
 	Endpoint string
-	Headers  map[string]string // sent with each request
+	Headers  map[string]string // sent with each request, besides those of HeadersVariable that are not among them
 	TLS      *tls.Config       // for https and grpcs; nil = the system's certificates
 	Protobuf bool              // HTTP bodies in protobuf; JSON otherwise. gRPC has protobuf only
 
@@ -216,6 +217,11 @@ func (o *Options) complete() error {
 	if o.Metrics && o.Gatherer == nil {
 		return errors.New("metrics are wanted and there is nothing to gather them from")
 	}
+	headers, err := withEnvironment(o.Headers, os.Getenv(HeadersVariable))
+	if err != nil {
+		return err
+	}
+	o.Headers = headers
 	for name, value := range o.Headers {
 		switch {
 		case !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value):
