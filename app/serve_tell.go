@@ -103,11 +103,10 @@ func (t *teller) loading(p engine.Progress) {
 	t.mu.Unlock()
 	if due {
 		t.say(false, struct {
-			State string  `json:"state"`
-			Done  int64   `json:"done"`
-			Total int64   `json:"total"`
-			Rate  float64 `json:"rate,omitempty"` // bytes a second
-		}{"loading", min(p.Done, p.Total), p.Total, p.Rate})
+			State string `json:"state"`
+			Done  int64  `json:"done"`
+			Total int64  `json:"total"`
+		}{"loading", min(p.Done, p.Total), p.Total})
 	}
 }
 
