@@ -73,6 +73,13 @@ func TestChatStatisticsOfTwoSessions(t *testing.T) {
 	if err != nil || len(st.Requests) != 2 || st.Run.OK != 2 || len(st.Run.Broken) != 0 || len(st.Gaps) < 200 || len(st.Rolling) == 0 {
 		t.Fatalf("got %+v, %v", st, err)
 	}
+	tokens := 0
+	for _, o := range st.Shares {
+		tokens += o.Tokens
+	}
+	if len(st.Kinds) != 2 || len(st.Kinds[1]) != len(st.Requests[1].Arrivals) || tokens != st.Run.Tokens {
+		t.Errorf("%d requests have kinds of text, and %d of %d tokens", len(st.Kinds), tokens, st.Run.Tokens)
+	}
 	if d := st.Requests[1].Start - st.Requests[0].Ended; d <= 0 {
 		t.Errorf("the second turn begins %v after the first", d)
 	}

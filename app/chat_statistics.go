@@ -9,6 +9,7 @@ import (
 
 	"velo/bench"
 	"velo/bench/measure"
+	"velo/bench/regime/share"
 	"velo/store"
 	"velo/ui/console"
 )
@@ -262,8 +263,12 @@ func statisticsOf(s *bench.Session) console.ChatStatistics {
 	st.Run = measure.Compute(s, measure.Options{})
 	st.Requests = st.Run.Requests
 	end := time.Duration(0)
+	var kinds share.Splitter
 	for i := range st.Requests {
 		r := &st.Requests[i]
+		of := share.Of(s.Exchanges[r.Number], r) // joined numbers them in order
+		st.Kinds = append(st.Kinds, of)
+		kinds.Add(r, of)
 		st.Starts = append(st.Starts, end)
 		st.Gaps = append(st.Gaps, r.ICL...)
 		for _, p := range r.Rolling.Samples {
@@ -274,5 +279,6 @@ func statisticsOf(s *bench.Session) console.ChatStatistics {
 			end += max(0, r.Arrivals[n-1].At-r.Start)
 		}
 	}
+	st.Shares = kinds.Shares()
 	return st
 }

@@ -133,6 +133,7 @@ func (u *chatTurn) look() console.ChatLive {
 	if live != nil {
 		o.Snapshot = live.Snapshot(now)
 		f := follower.Now()
+		o.Gaps, o.GapCounts = follower.Gaps()
 		if last != nil { // it has ended: what was computed from all of it counts
 			f = *last
 		}

@@ -3,6 +3,7 @@
 package window
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/container"
 
+	velo "velo/app"
 	"velo/bench"
 	"velo/bench/measure"
 	"velo/bench/runner"
@@ -54,9 +56,31 @@ type cost struct {
 	Paint    float64   // milliseconds from the start of the process to the end of the first painting
 	Switches []float64 // milliseconds from the wish to see a page to the end of its painting
 	Tokens   int       // that streamed
+	Errors   stampErrors
+}
+
+// stampErrors are what velo calibrate prints, seconds.
+type stampErrors struct {
+	Width        float64 `json:"truth_width_p99_s"`
+	Kernel, User struct {
+		P50 float64 `json:"p50_s"`
+		P99 float64 `json:"p99_s"`
+	}
+	Missing int `json:"missing"`
+}
+
+// calibrate measures the error of stamps in this process and prints it.
+func calibrate(streams, seconds int) error {
+	if code := velo.Main([]string{"calibrate", "--streams", strconv.Itoa(streams), "--duration", fmt.Sprint(seconds, "s"), "--json"}, nil); code != 0 {
+		return fmt.Errorf("calibrate ended with %d", code)
+	}
+	return nil
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "sim" { // calibrate starts the scripted endpoint as its own program
+		os.Exit(velo.Main(os.Args[1:], nil))
+	}
 	if scene := os.Getenv(childEnv); scene != "" {
 		c, err := play(scene) // on the main goroutine, as Fyne wants it
 		if err != nil {
@@ -93,6 +117,11 @@ func play(scene string) (cost, error) {
 	if err != nil {
 		return c, err
 	}
+	name, measured := strings.CutSuffix(part[0], "+calibrate")
+	part[0] = name
+	if name == "headless" {
+		return c, calibrate(workers, seconds)
+	}
 	if err := probe(); err != nil {
 		return c, err
 	}
@@ -103,7 +132,8 @@ func play(scene string) (cost, error) {
 	keepStill(a.Settings())
 	show := newShowing()
 	var begin, after func()
-	var chat *streamed
+	var failed error
+	var chat, hour *streamed
 	if part[0] == "empty" {
 		a.Settings().SetTheme(&look.Theme{Mode: look.AlwaysDark})
 		show.in(w, canvas.NewRectangle(look.Dark.Background))
@@ -111,7 +141,7 @@ func play(scene string) (cost, error) {
 		begin = func() { repaint(w, workers) }
 	} else {
 		p := newPlayed(workers, part[0])
-		chat = p.chat
+		chat, hour = p.chat, p.hour
 		a.Settings().SetTheme(&look.Theme{})
 		loadFonts()
 		s := ui.New(ui.Params{Console: p, Window: w, Thread: t, Quit: a.Quit, SlowPaint: bySoftware(paints), OpenURL: func(string) error { return nil }})
@@ -148,9 +178,16 @@ func play(scene string) (cost, error) {
 				after()
 			}
 			before, from := cpu(), time.Now()
-			time.Sleep(time.Duration(seconds) * time.Second)
+			if measured {
+				failed = calibrate(workers, seconds)
+			} else {
+				time.Sleep(time.Duration(seconds) * time.Second)
+			}
 			c.Cores = (cpu() - before).Seconds() / time.Since(from).Seconds()
 			c.RSS, c.Renderer = rss(), paints
+			if chat == nil {
+				chat = hour
+			}
 			if chat != nil {
 				chat.mu.Lock()
 				c.Tokens = chat.total
@@ -170,7 +207,7 @@ func play(scene string) (cost, error) {
 	})
 	w.ShowAndRun()
 	t.Close()
-	return c, nil
+	return c, failed
 }
 
 // showing watches the window being painted.
@@ -370,7 +407,7 @@ func (p *played) Run() console.RunState {
 	s := p.state
 	if p.hour != nil {
 		l := p.hour.Live()
-		s.Progress.Elapsed, s.Snapshot, s.Active = l.Elapsed, l.Snapshot, l.Active
+		s.Progress.Elapsed, s.Snapshot = l.Elapsed, l.Snapshot // it stays a run: there is no report of it
 		return s
 	}
 	if len(p.frames) > 0 {
@@ -425,34 +462,91 @@ func (p *played) Models(context.Context, string) ([]string, error) {
 }
 
 // BenchmarkWindow reports, for each scene, CPU cores and memory, and the difference to an empty window
-// of the same toolkit measured just before: one at rest, and one that is repainted as often as the
+// of the same toolkit measured in the same run: one at rest, and one that is repainted as often as the
 // scene. The second difference is what the page costs; the rest is the price of a frame, which a
 // software renderer pays on the CPU whatever is shown. Scenes: idle (Suites page, no run), live with 1
-// and 16 workers (four drawings a second), quiet with 16 (one a second).
+// and 16 workers (four drawings a second), quiet with 16 (one a second), a chat that streams, a chat
+// and a run after an hour's worth of tokens.
 func BenchmarkWindow(b *testing.B) {
 	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		b.Skip("there is no display")
 	}
-	const seconds = 20
+	const seconds = 10
+	empty := map[int]cost{} // by repaints a second
+	of := func(hertz int) cost {
+		if _, ok := empty[hertz]; !ok {
+			empty[hertz] = measureScene(b, fmt.Sprintf("empty:%d:%d", hertz, seconds))
+		}
+		return empty[hertz]
+	}
 	for _, scene := range []struct {
 		name    string
 		workers int
 		hertz   int
-	}{{"idle", 1, 0}, {"live", 1, 4}, {"live", 16, 4}, {"quiet", 16, 1}} {
+		seconds int
+	}{{"idle", 1, 0, seconds}, {"live", 1, 4, seconds}, {"live", 16, 4, seconds}, {"quiet", 16, 1, seconds}, {"chat", 1, 4, seconds},
+		{"runhour", 1, 4, 42}, {"chathour", 1, 4, 52}} {
 		b.Run(fmt.Sprintf("%s-%d", scene.name, scene.workers), func(b *testing.B) {
 			for b.Loop() {
-				rest := measureScene(b, fmt.Sprintf("empty:0:%d", seconds))
-				frames := rest
-				if scene.hertz > 0 {
-					frames = measureScene(b, fmt.Sprintf("empty:%d:%d", scene.hertz, seconds))
+				rest, frames := of(0), of(scene.hertz)
+				c := measureScene(b, fmt.Sprintf("%s:%d:%d", scene.name, scene.workers, scene.seconds))
+				if !strings.HasSuffix(scene.name, "hour") { // these come 90 times as fast as they would
+					b.ReportMetric(c.Cores, "cores")
+					b.ReportMetric(c.Cores-rest.Cores, "cores-over-rest")
+					b.ReportMetric(c.Cores-frames.Cores, "cores-over-frames")
+				} else {
+					b.ReportMetric(float64(c.Tokens), "tokens")
 				}
-				c := measureScene(b, fmt.Sprintf("%s:%d:%d", scene.name, scene.workers, seconds))
-				b.ReportMetric(c.Cores, "cores")
-				b.ReportMetric(c.Cores-rest.Cores, "cores-over-rest")
-				b.ReportMetric(c.Cores-frames.Cores, "cores-over-frames")
 				b.ReportMetric(c.RSS, "MiB")
 				b.ReportMetric(c.RSS-rest.RSS, "MiB-over-rest")
+				b.ReportMetric(c.Heap, "MiB-heap")
 				b.ReportMetric(0, "ns/op") // a scene lasts as long as it is told to
+			}
+		})
+	}
+	b.Logf("painted by %s", of(0).Renderer)
+}
+
+// BenchmarkStart reports the time from the start of the process to the end of the window's first
+// painting, over a console that has everything in memory, and that of an empty window; and how long it
+// takes from the wish to see another page to the end of its painting.
+func BenchmarkStart(b *testing.B) {
+	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		b.Skip("there is no display")
+	}
+	for b.Loop() {
+		var empty, first []float64
+		for range 3 {
+			empty = append(empty, measureScene(b, "empty:0:1").Paint)
+			first = append(first, measureScene(b, "idle:1:1").Paint)
+		}
+		switches := measureScene(b, "switch:1:1").Switches
+		b.ReportMetric(percentile(empty, 0.5), "ms-to-empty-paint")
+		b.ReportMetric(percentile(first, 0.5), "ms-to-first-paint")
+		b.ReportMetric(percentile(switches, 0.5), "ms-switch-p50")
+		b.ReportMetric(percentile(switches, 1), "ms-switch-max")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkAccuracy reports the error of stamps (as velo calibrate does: 16 streams of 100 tokens a
+// second) in a process without a window, and in one whose window draws a run of 16 workers four times a
+// second meanwhile.
+func BenchmarkAccuracy(b *testing.B) {
+	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		b.Skip("there is no display")
+	}
+	for _, scene := range []string{"headless", "live"} {
+		b.Run(scene, func(b *testing.B) {
+			for b.Loop() {
+				c := measureScene(b, scene+"+calibrate:16:10").Errors
+				b.ReportMetric(c.Kernel.P50*1e6, "µs-kernel-p50")
+				b.ReportMetric(c.Kernel.P99*1e6, "µs-kernel-p99")
+				b.ReportMetric(c.User.P50*1e6, "µs-user-p50")
+				b.ReportMetric(c.User.P99*1e6, "µs-user-p99")
+				b.ReportMetric(c.Width*1e6, "µs-width-p99")
+				b.ReportMetric(float64(c.Missing), "missing")
+				b.ReportMetric(0, "ns/op")
 			}
 		})
 	}
@@ -469,8 +563,14 @@ func measureScene(b *testing.B, scene string) cost {
 		b.Fatalf("%s: %v\n%s", scene, err, report.String())
 	}
 	var c cost
-	if err := json.Unmarshal(out, &c); err != nil {
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	if err := json.Unmarshal(lines[len(lines)-1], &c); err != nil {
 		b.Fatalf("%s: %v in %q", scene, err, out)
+	}
+	if len(lines) > 1 {
+		if err := json.Unmarshal(lines[0], &c.Errors); err != nil {
+			b.Fatalf("%s: %v in %q", scene, err, out)
+		}
 	}
 	return c
 }

@@ -6,6 +6,8 @@ import (
 
 	"velo/bench"
 	"velo/bench/measure"
+	"velo/bench/regime"
+	"velo/bench/regime/share"
 )
 
 // Chat is one line of the list of chats.
@@ -117,7 +119,9 @@ type ChatLive struct {
 	Source                        measure.Source
 	// Gaps between chunks so far, seconds: median, 90th percentile, longest. Missing without two.
 	GapP50, GapP90, GapMax measure.Num
-	TTFT, TTFO             measure.Num
+	// Gaps are those gaps, to 0.1 %, and GapCounts how often each came.
+	Gaps, GapCounts []float64
+	TTFT, TTFO      measure.Num
 	// Context is the tokens that the prompt had, by the server's usage; 0 = not known yet.
 	Context int
 }
@@ -129,6 +133,8 @@ type ChatStatistics struct {
 	Rolling  []measure.RollingSample // the requests end to end, from 0, with no pause between them
 	Starts   []time.Duration         // where on that line each request begins
 	Gaps     []float64               // seconds, of each chunk after the first
+	Kinds    [][]regime.Regime       // of each arrival of each request; nil where its text is not kept
+	Shares   []share.Share           // the same by kind of text
 }
 
 // Chats is the part of the program that converses. The methods keep to the same rules as Console's.

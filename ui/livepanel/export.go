@@ -39,6 +39,9 @@ func (g *Panel) sheetOf() (sheet, bool) {
 	for _, x := range f {
 		s.rows = append(s.rows, [3]string{x.name, strings.TrimSpace(x.value + " " + x.unit + " " + x.mark), x.note})
 	}
+	for _, x := range ofKinds(&e.Statistics) {
+		s.rows = append(s.rows, [3]string{x.name, strings.TrimSpace(x.value + " " + x.unit + " " + x.mark), x.note})
+	}
 	st := &e.Statistics
 	l := chart.Lines{Title: "Decode rate, rolling", X: chart.Axis{Unit: "s", ZeroBased: true}, Y: chart.Axis{Unit: "tok/s", ZeroBased: true}}
 	line := chart.Line{}
@@ -47,10 +50,8 @@ func (g *Panel) sheetOf() (sheet, bool) {
 	}
 	l.Lines = []chart.Line{line}
 	for i := range st.Requests {
-		if i < len(e.Texts) && i < len(st.Starts) {
-			for _, b := range bandsOf(&st.Requests[i], e.Texts[i].Reasoning, e.Texts[i].Answer, st.Starts[i].Seconds()) {
-				l.Bands = append(l.Bands, chart.Band{X0: b.from, X1: b.to, Color: chart.Regime(b.regime), Label: b.regime})
-			}
+		for _, b := range e.bandsAt(i) {
+			l.Bands = append(l.Bands, chart.Band{X0: b.from, X1: b.to, Color: chart.Regime(b.regime), Label: b.regime})
 		}
 	}
 	if m := st.Run.Rolling.Median; m.Ok() {
@@ -241,6 +242,11 @@ func (g *Panel) CopyFigures() {
 	var b strings.Builder
 	for _, f := range g.shown {
 		fmt.Fprintf(&b, "%s\t%s\n", f.name, f.exact)
+	}
+	if e, has, _ := g.from.get(); has && !g.streams {
+		for _, f := range ofKinds(&e.Statistics) {
+			fmt.Fprintf(&b, "%s\t%s\n", f.name, f.exact)
+		}
 	}
 	g.Copy(b.String())
 	g.Say(look.OnAccent, "Copied the figures, with all their digits.")

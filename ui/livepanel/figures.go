@@ -228,6 +228,17 @@ func ofTurns(st *console.ChatStatistics, chat bool) figures {
 	return f
 }
 
+// ofKinds are the decode rates of turns that have ended by the kind of text that came.
+func ofKinds(st *console.ChatStatistics) []figure {
+	var out []figure
+	for _, o := range st.Shares {
+		f := made("Rate, "+o.Regime.String(), "rate", o.Rate, o.Source, "Of the chunks of this kind: their tokens over the gaps before them.")
+		f.note = group(o.Tokens) + " tokens"
+		out = append(out, f)
+	}
+	return out
+}
+
 // group writes a count with a comma at each thousand.
 func group(n int) string {
 	s := strconv.Itoa(n)

@@ -57,7 +57,8 @@ type Panel struct {
 	requestRows *fyne.Container
 	scroll      *look.Scroll
 
-	scope bool // chat
+	scope   bool // chat
+	streams bool // what is shown is of a turn that runs
 
 	draw  drawing // of the goroutine that prepares
 	from  handed
@@ -296,10 +297,19 @@ func (g *Panel) prepareLive(s *console.ChatLive, ended *Ended, has bool, p look.
 		}
 		return img != nil
 	})
-	g.drawRates(&turn, values, s.Snapshot.Median, p)
-	g.drawGaps(&turn, nil, measure.Missing, measure.Missing, "When it has ended.", p)
+	median, gaps := s.Snapshot.Median, gapsOf{s.Gaps, s.GapCounts, s.GapP50, s.GapP90}
+	if has && ended.Chat { // this turn and those before it
+		for _, q := range ended.Statistics.Rolling {
+			values = append(values, q.Rate)
+		}
+		median = measure.WeightedQuantileOf(values, nil, 0.5)
+		gaps = gaps.with(ended.Statistics.Gaps)
+	}
+	g.drawRates(&turn, values, median, p)
+	g.drawGaps(&turn, gaps, "No gaps yet.", p)
 	g.drawRequests(&turn, ended, has, p)
 	return func() {
+		g.streams = true
 		g.title.Set("This turn, while it streams")
 		g.put(f)
 		g.split.set(s.ReasoningTokens, s.AnswerTokens)
@@ -316,7 +326,7 @@ func (g *Panel) prepareEnded(e *Ended, has bool, p look.Palette) func() {
 	st := &e.Statistics
 	r := rates{median: measure.Missing}
 	var values []float64
-	p50, p90 := measure.Missing, measure.Missing
+	gaps := gapsOf{p50: measure.Missing, p90: measure.Missing}
 	reasoning, answer, source := 0, 0, measure.Source("")
 	if has && st.Run != nil {
 		f = ofTurns(st, e.Chat)
@@ -325,14 +335,12 @@ func (g *Panel) prepareEnded(e *Ended, has bool, p look.Palette) func() {
 			r.starts = st.Starts
 		}
 		for i := range st.Requests {
-			if i < len(e.Texts) && i < len(st.Starts) {
-				r.bands = append(r.bands, bandsOf(&st.Requests[i], e.Texts[i].Reasoning, e.Texts[i].Answer, st.Starts[i].Seconds())...)
-			}
+			r.bands = append(r.bands, e.bandsAt(i)...)
 		}
 		for _, q := range st.Rolling {
 			values = append(values, q.Rate)
 		}
-		p50, p90 = st.Run.ICL.Q(0.5).Value, st.Run.ICL.Q(0.9).Value
+		gaps = gapsOf{st.Gaps, nil, st.Run.ICL.Q(0.5).Value, st.Run.ICL.Q(0.9).Value}
 		reasoning, answer, source = st.Run.Thought, st.Run.Answer, st.Run.Source
 	}
 	var turn []*plot.View
@@ -344,7 +352,7 @@ func (g *Panel) prepareEnded(e *Ended, has bool, p look.Palette) func() {
 		return img != nil
 	})
 	g.drawRates(&turn, values, r.median, p)
-	g.drawGaps(&turn, st.Gaps, p50, p90, "No gaps yet.", p)
+	g.drawGaps(&turn, gaps, "No gaps yet.", p)
 	g.drawRequests(&turn, e, has, p)
 	title := e.Title
 	switch {
@@ -354,6 +362,7 @@ func (g *Panel) prepareEnded(e *Ended, has bool, p look.Palette) func() {
 		title = "The whole chat: " + title
 	}
 	return func() {
+		g.streams = false
 		g.title.Set(title)
 		g.put(f)
 		g.split.set(reasoning, answer)
@@ -376,18 +385,42 @@ func (g *Panel) drawRates(turn *[]*plot.View, values []float64, median measure.N
 	})
 }
 
-func (g *Panel) drawGaps(turn *[]*plot.View, gaps []float64, p50, p90 measure.Num, none string, p look.Palette) {
+// gapsOf are the gaps that a histogram shows.
+type gapsOf struct {
+	values, counts []float64 // seconds, and how often each came; nil: once
+	p50, p90       measure.Num
+}
+
+// with are these gaps and others that came once each.
+func (o gapsOf) with(more []float64) gapsOf {
+	if len(more) == 0 {
+		return o
+	}
+	n := len(o.values)
+	out := gapsOf{values: append(o.values[:n:n], more...), counts: make([]float64, n+len(more))}
+	for i := range out.counts {
+		out.counts[i] = 1
+		if i < n && o.counts != nil {
+			out.counts[i] = o.counts[i]
+		}
+	}
+	out.p50 = measure.WeightedQuantileOf(out.values, out.counts, 0.5)
+	out.p90 = measure.WeightedQuantileOf(out.values, out.counts, 0.9)
+	return out
+}
+
+func (g *Panel) drawGaps(turn *[]*plot.View, o gapsOf, none string, p look.Palette) {
 	g.paint(turn, g.histograms[1], func(v *plot.View) bool {
 		img, scale := v.Back()
 		if img == nil {
 			return false
 		}
 		most := 0.0
-		if p90.Ok() {
-			most = 3 * float64(p90) // the long tail goes into the last bin; the longest gap is a figure
+		if o.p90.Ok() {
+			most = 3 * float64(o.p90) // the long tail goes into the last bin; the longest gap is a figure
 		}
-		h := measure.HistogramOf(gaps, nil, 0, most)
-		g.draw.gap.draw(img, scale, p, "Gaps", "ms", h, 1e3, []marker{{float64(p50), "p50"}, {float64(p90), "p90"}}, none)
+		h := measure.HistogramOf(o.values, o.counts, 0, most)
+		g.draw.gap.draw(img, scale, p, "Gaps", "ms", h, 1e3, []marker{{float64(o.p50), "p50"}, {float64(o.p90), "p90"}}, none)
 		return true
 	})
 }

@@ -84,6 +84,37 @@ func add(out []band, b band) []band {
 	return append(out, b)
 }
 
+// bandsOfArrivals are the times of the regimes of a turn that has ended, from those of its arrivals: each
+// has the gap before it. start is where the request begins on the line, seconds.
+func bandsOfArrivals(r *measure.Request, kinds []regime.Regime, start float64) []band {
+	if len(kinds) != len(r.Arrivals) || r.Start == bench.Unset {
+		return nil
+	}
+	at := func(i int) float64 { return start + (r.Arrivals[i].At - r.Start).Seconds() }
+	var out []band
+	for i, k := range kinds {
+		out = add(out, band{at(max(i-1, 0)), at(i), k.String()})
+	}
+	return out
+}
+
+// bandsAt are the times of the regimes of turn i of those that have ended: arrival by arrival where the
+// session has its texts, else from the turn's.
+func (e *Ended) bandsAt(i int) []band {
+	st := &e.Statistics
+	if i >= len(st.Starts) {
+		return nil
+	}
+	start := st.Starts[i].Seconds()
+	if i < len(st.Kinds) && st.Kinds[i] != nil {
+		return bandsOfArrivals(&st.Requests[i], st.Kinds[i], start)
+	}
+	if i < len(e.Texts) {
+		return bandsOf(&st.Requests[i], e.Texts[i].Reasoning, e.Texts[i].Answer, start)
+	}
+	return nil
+}
+
 // bandsOf are the times of the regimes of a turn that has ended, from its text and its arrivals: within
 // a channel the text is taken to have come in step with the tokens. start is where the request begins on
 // the line, seconds.
