@@ -194,7 +194,7 @@ func TestGateRollback(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				feed(t, m, s, other)
+				prompt(t, m, s, other)
 				same := func(what string, s *kv.Sequence) {
 					t.Helper()
 					if !bytes.Equal(k.stateOf(t, s), before) {
