@@ -29,6 +29,7 @@ func calibrateCommand() *cobra.Command {
 		rate     float64
 		duration time.Duration
 		asJSON   bool
+		records  float64
 	)
 	cmd := &cobra.Command{
 		Use:   "calibrate",
@@ -48,10 +49,13 @@ func calibrateCommand() *cobra.Command {
 			if rate <= 0 || duration < time.Second {
 				return usage("--rate must be above 0 and --duration at least 1s")
 			}
+			if records != 0 && (records < 1 || records > 200_000) {
+				return usage("--flood takes from 1 to 200000 records a second, or 0 for none")
+			}
 			out := cmd.OutOrStdout()
 			var all []calibration
 			for _, n := range loads {
-				c, err := calibrate(cmd.Context(), n, rate, duration)
+				c, err := calibrateIn(cmd.Context(), records, n, rate, duration)
 				if err != nil {
 					return exit{exitFailed, err.Error()}
 				}
@@ -72,8 +76,23 @@ func calibrateCommand() *cobra.Command {
 	f.StringSliceVar(&streams, "streams", []string{"1", "16", "64"}, "numbers of concurrent streams to try")
 	f.Float64Var(&rate, "rate", 100, "tokens a second of each stream")
 	f.DurationVar(&duration, "duration", 5*time.Second, "length of each trial")
+	f.Float64Var(&records, "flood", 0, "`RECORDS` of telemetry a second that this process takes meanwhile, as the window does in a run")
 	f.BoolVar(&asJSON, "json", false, "print one JSON line a trial")
 	return cmd
+}
+
+// calibrateIn calibrates while so many records of telemetry a second come; 0 = none.
+func calibrateIn(ctx context.Context, records float64, n int, rate float64, duration time.Duration) (calibration, error) {
+	if records == 0 {
+		return calibrate(ctx, n, rate, duration)
+	}
+	f, err := startFlood(ctx, records)
+	if err != nil {
+		return calibration{}, err
+	}
+	c, err := calibrate(ctx, n, rate, duration)
+	c.Flood, c.FloodRefused = f.stop()
+	return c, err
 }
 
 // errorsOf are the errors of one kind of stamp, in seconds: the distance to the interval in which
@@ -99,6 +118,9 @@ type calibration struct {
 	CPU      float64     `json:"client_cpu_cores"`
 	Missing  int         `json:"missing"` // chunks of the log that the client never saw, and the reverse
 	Resident int64       `json:"client_rss_max_bytes"`
+
+	Flood        float64 `json:"flood_records_per_s,omitempty"` // of telemetry that the process took meanwhile
+	FloodRefused uint64  `json:"flood_refused,omitempty"`       // requests that were refused, and records dropped
 }
 
 // calibrate streams n times from a scripted endpoint of its own.
@@ -303,6 +325,9 @@ func (c calibration) verdict() string {
 		e, stamp = c.User, "user"
 	}
 	load := fmt.Sprintf("%d streams × %.0f tok/s", c.Streams, c.Rate)
+	if c.Flood > 0 {
+		load += fmt.Sprintf(", %.0f records of telemetry a second taken meanwhile (%d refused)", c.Flood, c.FloodRefused)
+	}
 	switch {
 	case c.Missing > 0:
 		return fmt.Sprintf("%s: not to be trusted: %d chunks were lost or split.", load, c.Missing)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,7 +22,7 @@ func simCommand() *cobra.Command {
 		ttft, itl              time.Duration
 		tokens, tokensPerChunk int
 		withParent             bool
-		emit                   sim.EmitOptions
+		telemetry              sim.EmitOptions
 	)
 	cmd := &cobra.Command{
 		Use:   "sim",
@@ -33,8 +34,18 @@ func simCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
-			if emit.URL != "" {
-				return emitTelemetry(cmd, emit)
+			if telemetry.URL != "" {
+				ctx := cmd.Context()
+				if withParent {
+					alone, cancel := context.WithCancel(ctx)
+					defer cancel()
+					go func() {
+						_, _ = io.Copy(io.Discard, cmd.InOrStdin())
+						cancel()
+					}()
+					ctx = alone
+				}
+				return emitTelemetry(ctx, cmd, telemetry)
 			}
 			if scenario == "list" {
 				for _, s := range sim.Scenarios() {
@@ -98,27 +109,27 @@ func simCommand() *cobra.Command {
 	f.IntVar(&tokensPerChunk, "tokens-per-chunk", 0, "tokens in each stream event")
 	f.StringVar(&scenario, "scenario", "steady", "`NAME` of a built-in scenario or a file; list prints the names")
 	f.StringVar(&log, "log", "", "`FILE` that takes one JSON line a chunk: the times before and after its write")
-	f.StringVar(&emit.URL, "otlp", "", "`URL` of an OTLP receiver to send telemetry to: http://127.0.0.1:4318 or grpc://127.0.0.1:4317")
-	f.Float64Var(&emit.Rate, "otlp-rate", 100, "generation records a second, 1 to 10,000")
-	f.Uint64Var(&emit.Records, "otlp-records", 0, "end after so many records")
-	f.IntVar(&emit.Streams, "otlp-streams", 4, "generations at a time")
-	f.IntVar(&emit.Tokens, "otlp-tokens", 200, "tokens of a generation")
-	f.StringVar(&emit.Encoding, "otlp-encoding", "json", "json or protobuf, over HTTP")
-	f.BoolVar(&emit.Gzip, "otlp-gzip", false, "compress bodies")
-	f.BoolVar(&emit.Usage, "otlp-usage", false, "say with each chunk how many tokens there are so far")
-	f.StringVar(&emit.Token, "otlp-token", "", "bearer token of the receiver; OTEL_EXPORTER_OTLP_HEADERS is heeded too")
-	f.Float64Var(&emit.Drop, "otlp-drop", 0, "share of records that are left out, 0 to 1")
-	f.Float64Var(&emit.Reorder, "otlp-reorder", 0, "share of records that come after later ones, 0 to 1")
-	f.Float64Var(&emit.Malformed, "otlp-malformed", 0, "malformed bodies for each that is sound, 0 to 1")
-	f.DurationVar(&emit.Restart, "otlp-restart", 0, "restart the engine that often: generations break off, counters begin at zero")
-	f.Uint64Var(&emit.Seed, "otlp-seed", 1, "of what is left out, late and malformed, and of the names of sessions")
+	f.StringVar(&telemetry.URL, "otlp", "", "`URL` of an OTLP receiver to send telemetry to: http://127.0.0.1:4318 or grpc://127.0.0.1:4317")
+	f.Float64Var(&telemetry.Rate, "otlp-rate", 100, "generation records a second, 1 to 10,000")
+	f.Uint64Var(&telemetry.Records, "otlp-records", 0, "end after so many records")
+	f.IntVar(&telemetry.Streams, "otlp-streams", 4, "generations at a time")
+	f.IntVar(&telemetry.Tokens, "otlp-tokens", 200, "tokens of a generation")
+	f.StringVar(&telemetry.Encoding, "otlp-encoding", "json", "json or protobuf, over HTTP")
+	f.BoolVar(&telemetry.Gzip, "otlp-gzip", false, "compress bodies")
+	f.BoolVar(&telemetry.Usage, "otlp-usage", false, "say with each chunk how many tokens there are so far")
+	f.StringVar(&telemetry.Token, "otlp-token", "", "bearer token of the receiver; OTEL_EXPORTER_OTLP_HEADERS is heeded too")
+	f.Float64Var(&telemetry.Drop, "otlp-drop", 0, "share of records that are left out, 0 to 1")
+	f.Float64Var(&telemetry.Reorder, "otlp-reorder", 0, "share of records that come after later ones, 0 to 1")
+	f.Float64Var(&telemetry.Malformed, "otlp-malformed", 0, "malformed bodies for each that is sound, 0 to 1")
+	f.DurationVar(&telemetry.Restart, "otlp-restart", 0, "restart the engine that often: generations break off, counters begin at zero")
+	f.Uint64Var(&telemetry.Seed, "otlp-seed", 1, "of what is left out, late and malformed, and of the names of sessions")
 	f.BoolVar(&withParent, "with-parent", false, "end when standard input closes")
 	_ = f.MarkHidden("with-parent")
 	return cmd
 }
 
 // emitTelemetry sends telemetry until the command is interrupted.
-func emitTelemetry(cmd *cobra.Command, o sim.EmitOptions) error {
+func emitTelemetry(ctx context.Context, cmd *cobra.Command, o sim.EmitOptions) error {
 	var failure error
 	headers, err := emit.ParseHeaders(os.Getenv(emit.HeadersVariable))
 	if err != nil {
@@ -133,7 +144,7 @@ func emitTelemetry(cmd *cobra.Command, o sim.EmitOptions) error {
 		}
 		failure = err
 	}
-	n, err := sim.Emit(cmd.Context(), o)
+	n, err := sim.Emit(ctx, o)
 	if err != nil {
 		return exit{exitUsage, err.Error()}
 	}
