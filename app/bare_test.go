@@ -75,6 +75,8 @@ func TestEveryCommandWithoutLibraries(t *testing.T) {
 		{[]string{"bench", "quick", "--out", "/data/out", "--format", "pdf,png,md,csv,json,svg,html,benchstat,vllm"}, 0, "not a real model"},
 		{[]string{"report", "/data/none.velo"}, 1, "none.velo"},
 		{[]string{"calibrate", "--streams", "1", "--duration", "1s"}, 0, "streams"},
+		{[]string{"probe"}, 1, "is an NVIDIA driver installed?"},
+		{[]string{"probe", "--facts"}, 0, `"name":"cpu"`},
 		{[]string{"bench", "no-such-suite"}, 2, "no-such-suite"},
 		{nil, 1, "DISPLAY"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(recordingChild); dir != "" {
 		recordUntilKilled(dir)
 	}
-	if len(os.Args) > 1 && (os.Args[1] == "sim" || os.Args[1] == "serve") {
+	if len(os.Args) > 1 && (slices.Contains([]string{"sim", "serve", "probe"}, os.Args[1])) {
 		os.Exit(Main(os.Args[1:], nil))
 	}
 	os.Exit(m.Run())

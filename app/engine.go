@@ -22,6 +22,7 @@ type theEngine struct {
 	process *supervise.Supervisor
 	program func() (string, error) // path of the program that serves
 	env     []string               // more of it, in tests
+	places  places
 
 	mu   sync.Mutex
 	kept engineSettings
@@ -331,7 +332,12 @@ func (e *theEngine) Inspect(ctx context.Context, c console.EngineConfig) (consol
 	}
 	done := make(chan answer, 1)
 	go func() {
-		f, err := modelFacts(c)
+		place, err := e.places.find(ctx, e.program, e.env)
+		if err != nil {
+			done <- answer{err: err}
+			return
+		}
+		f, err := modelFacts(c, place)
 		done <- answer{f, err}
 	}()
 	select {

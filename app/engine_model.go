@@ -9,16 +9,15 @@ import (
 
 	"velo/engine"
 	"velo/engine/backend"
-	"velo/engine/host"
 	"velo/engine/sched"
 	"velo/engine/weights"
 	"velo/ui/console"
 )
 
-// modelFacts looks into a model's files. Nothing of the weights is read, and no driver of a GPU is
-// asked. A file that gets shorter meanwhile is an error, not the end of the window: reading behind
+// modelFacts looks into a model's files, for where it would be computed. Nothing of the weights is
+// read, and no driver of a GPU is asked. A file that gets shorter meanwhile is an error, not the end of the window: reading behind
 // its end panics here, where it would end the process otherwise.
-func modelFacts(c console.EngineConfig) (f console.ModelFacts, err error) {
+func modelFacts(c console.EngineConfig, place backend.Place) (f console.ModelFacts, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -40,7 +39,7 @@ func modelFacts(c console.EngineConfig) (f console.ModelFacts, err error) {
 	if strings.EqualFold(filepath.Ext(c.Model), ".gguf") {
 		f.Format = "GGUF"
 	}
-	options := engine.Options{Context: c.Context, Lanes: c.Lanes, Checkpoints: checkpoints(m, c)}
+	options := engine.Options{Backend: place.Name, Context: c.Context, Lanes: c.Lanes, Checkpoints: checkpoints(m, c)}
 	o, _, err := engine.Size(m, options)
 	if err != nil {
 		f.Problem = err.Error()
@@ -49,14 +48,12 @@ func modelFacts(c console.EngineConfig) (f console.ModelFacts, err error) {
 			return f, err
 		}
 	}
-	p := sched.Plan(&m.Config, backend.WeightBytes(backend.Options{Exact: o.Exact}, m), sched.Sizes{Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens, Checkpoints: o.Checkpoints, Rows: o.Rows})
+	p := sched.Plan(&m.Config, backend.WeightBytes(backend.Options{Name: o.Backend, Exact: o.Exact}, m), sched.Sizes{Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens, Checkpoints: o.Checkpoints, Rows: o.Rows})
 	f.Context, f.Lanes = o.Context, o.Lanes
 	f.Weights, f.KV, f.State, f.Scratch, f.Need = p.Weights, p.Pages, p.States+p.Checkpoints, p.Scratch, p.Total
-	if memory, err := host.ReadMemory(); err == nil {
-		keep, _ := (&serving{memory: "auto"}).watchLimit() // the engine would end where it leaves less
-		f.Available = max(1, memory.Available-keep)
-	}
-	f.Device, err = device(c.Threads)
+	keep, _ := (&serving{memory: "auto"}).watchLimit() // the engine would end where it leaves less
+	f.Available = place.Room(keep)
+	f.Device, err = device(place, c.Threads)
 	return f, err
 }
 
@@ -102,11 +99,14 @@ func mostly(m *weights.Model) string {
 	return most.String()
 }
 
-// device is what the engine computes on, in words. Where a build has more than the processor the
-// engine itself chooses, and says so when it has started.
-func device(threads int) (string, error) {
-	if names := backend.Names(); len(names) > 1 {
-		return "chosen at the start: " + strings.Join(names, ", "), nil
+// device is what the engine computes on, in words.
+func device(place backend.Place, threads int) (string, error) {
+	if place.Name != backend.CPU {
+		words := place.Name + " (" + place.Device + ")"
+		if place.Unified {
+			words += ", whose memory is the machine's"
+		}
+		return words, nil
 	}
 	b, err := backend.New(backend.Options{Name: backend.CPU, Rows: 1, Workers: threads})
 	if err != nil {

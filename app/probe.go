@@ -23,7 +23,7 @@ func probeCommand() *cobra.Command {
 		rows                   []int
 		behind                 int
 		seconds                float64
-		asJSON                 bool
+		asJSON, facts          bool
 	)
 	cmd := &cobra.Command{
 		Use:   "probe [--synthetic MODEL | --model-dir FOLDER|FILE.gguf]",
@@ -42,6 +42,16 @@ func probeCommand() *cobra.Command {
 			o := probe.Options{Rows: rows, Context: behind, Time: time.Duration(seconds * float64(time.Second)), Estimate: estimate}
 			if err := o.Check(); err != nil {
 				return exit{exitUsage, err.Error()}
+			}
+			if facts {
+				_, place, err := backend.Resolve(backend.Options{})
+				if err == nil {
+					err = json.NewEncoder(cmd.OutOrStdout()).Encode(placedAt(place))
+				}
+				if err != nil {
+					return exit{exitFailed, err.Error()}
+				}
+				return nil
 			}
 			if !(seconds > 0) {
 				return usage("--seconds is %g: it takes a time above 0", seconds)
@@ -93,6 +103,7 @@ func probeCommand() *cobra.Command {
 	f.IntVar(&behind, "context", 128, "positions behind each sequence")
 	f.Float64Var(&seconds, "seconds", 60, "begin nothing new after so many; making the model ready is not cut short")
 	f.StringVar(&estimate, "estimate", "", "estimate the times on another device too: gb10")
+	f.BoolVar(&facts, "facts", false, "where a model would be computed and how much memory there is, as JSON; nothing is measured")
 	f.BoolVar(&asJSON, "json", false, "the result as one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("synthetic", "model-dir")
 	return cmd
@@ -155,12 +166,8 @@ func printProbe(w io.Writer, r *probe.Report) {
 		node = fmt.Sprintf(", %.2f µs where it may begin before the one ahead has ended", c.Dependent)
 	}
 	line("kernel in a graph", "%.2f µs that does nothing%s", c.Node, node)
-	if s := r.State; s != nil {
-		slow := "nothing keeps its clocks down"
-		if len(s.Throttled) > 0 {
-			slow = "its clocks are kept down: " + strings.Join(s.Throttled, ", ")
-		}
-		line("afterwards", "%.0f W, SMs at %.0f MHz, memory at %.0f MHz, %.0f °C, %s", s.Power, s.SMClock, s.MemoryClock, s.Temperature, slow)
+	if r.State != nil {
+		line("afterwards", "%s", probeState(r.State))
 	}
 	if r.Model == nil {
 		fmt.Fprintf(w, "took %.1f s\n", r.Seconds)
@@ -171,6 +178,23 @@ func printProbe(w io.Writer, r *probe.Report) {
 		printStep(w, &r.Model.Steps[i], r.Estimate)
 	}
 	fmt.Fprintf(w, "\ntook %.1f s\n", r.Seconds)
+}
+
+// probeState is what the GPU told right after a probe, in words.
+func probeState(s *probe.State) string {
+	var parts []string
+	for _, p := range []struct {
+		v      float64
+		format string
+	}{{s.Power, "%.0f W"}, {s.SMClock, "SMs at %.0f MHz"}, {s.MemoryClock, "memory at %.0f MHz"}, {s.Temperature, "%.0f °C"}} {
+		if p.v > 0 {
+			parts = append(parts, fmt.Sprintf(p.format, p.v))
+		}
+	}
+	if len(s.Throttled) > 0 {
+		return strings.Join(append(parts, "its clocks are kept down: "+strings.Join(s.Throttled, ", ")), ", ")
+	}
+	return strings.Join(append(parts, "nothing keeps its clocks down"), ", ")
 }
 
 // printStep prints the kernels of a step and its budget.

@@ -147,6 +147,9 @@ func probeReport(r *probe.Report) console.ProbeReport {
 	if d.Driver != "" {
 		out.Driver = d.Driver + ", " + out.Driver
 	}
+	if r.State != nil {
+		out.State = probeState(r.State)
+	}
 	if r.Model == nil {
 		return out
 	}

@@ -16,7 +16,7 @@ func (f *fake) withGPU() *fake {
 	e.status.Figures.GPU = &console.GPUFigures{Name: "NVIDIA H200", Busy: 0.87, MemoryBusy: 0.64, Power: 653.4, PowerLimit: 700, SMClock: 1755e6, MemoryClock: 3201e6,
 		Temperature: 61, Used: 19754820096, Total: 150754820096, Throttled: []string{"power cap", "thermal slowdown"}}
 	e.report = console.ProbeReport{Device: "NVIDIA H200, compute capability 9.0, 132 SMs at up to 1980 MHz, L2 60 MiB", Memory: "139.8 GiB, 139.3 free",
-		Driver: "580.159.03, CUDA 13.0", Kernels: "portable, sm_90 (compute capability 9.0: a kernel may begin before the one ahead has ended)",
+		Driver: "580.159.03, CUDA 13.0", State: "312 W, SMs at 1980 MHz, its clocks are kept down: power cap", Kernels: "portable, sm_90 (compute capability 9.0: a kernel may begin before the one ahead has ended)",
 		Read: 4.309e12, Copy: 4.242e12, Launch: 3.94e-6, Graph: 2e-6, Node: 0.56e-6, Model: "qwen3.6-27b:nvfp4", Weights: 17_060_000_000, Duration: 0.9,
 		Steps: []console.ProbeStep{{Rows: 1, Context: 128, Launches: 842, Bytes: 14_800_000_000, Roofline: 3437.2e-6, Graph: 6990.7e-6, Gap: 3553.5e-6, Kernels: 6392.7e-6,
 			Between: 598e-6, Step: 7139.2e-6, Share: 0.4917, Rate: 140.07, Costs: []console.ProbeCost{
@@ -84,7 +84,7 @@ func TestProbe(t *testing.T) {
 	}
 	close(f.engine.probing)
 	g.pump()
-	g.mustSay("Measured at", "in 0.9 s", "NVIDIA H200, compute capability 9.0", "580.159.03", "4.31 TB/s", "4.24 TB/s", "3.94 µs", "2.00 µs", "0.56 µs",
+	g.mustSay("Measured at", "in 0.9 s", "NVIDIA H200, compute capability 9.0", "580.159.03", "Afterwards: 312 W, SMs at 1980 MHz", "4.31 TB/s", "4.24 TB/s", "3.94 µs", "2.00 µs", "0.56 µs",
 		"a decode step of 1 row with 128 positions behind: 6990.7 µs on the GPU, 7139.2 µs for the host, 140.1 tok/s.",
 		"14.80 GB read once take 3437.2 µs, so the step runs at 49 % of it. Gap: 3553.5 µs")
 	if got := f.engine.probed; len(got) != 1 || got[0] != "qwen3.6-27b:nvfp4" {

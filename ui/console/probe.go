@@ -26,6 +26,7 @@ type ProbeReport struct {
 	Device   string // name, compute capability, SMs, clock
 	Memory   string
 	Driver   string
+	State    string  // what it told right after the measurement; empty: nothing
 	Kernels  string  // which set of kernels, and why
 	Read     float64 // bytes a second that a kernel read
 	Copy     float64 // bytes a second of a copy on the device, read and written together

@@ -56,7 +56,7 @@ func (p *probePanel) build(g *Page) {
 	p.state = look.NewParagraph(probeEmpty).In(look.Muted).AtMost(4)
 	p.advice = look.NewParagraph("").In(look.Muted).AtMost(3)
 	p.advice.Hide()
-	p.facts = look.NewParagraph("").Sized(look.Small).In(look.Muted).AtMost(4)
+	p.facts = look.NewParagraph("").Sized(look.Small).In(look.Muted).AtMost(5)
 	tile := func(name string) *look.Tile { return look.NewTile(name).Wide(fieldWidth).Steady(4) }
 	p.read, p.copied, p.launch, p.graph, p.node = tile("Read bandwidth"), tile("Copy bandwidth"), tile("Launch"), tile("Launch of a graph"), tile("Kernel in a graph")
 	p.step, p.gap = look.NewParagraph("").AtMost(3), look.NewParagraph("").AtMost(3)
@@ -159,7 +159,11 @@ func (p *probePanel) done(r console.ProbeReport, err error) {
 		text, ink = text+" "+probeBusy, look.Amber
 	}
 	p.state.SetIn(text, ink)
-	p.facts.Set(strings.Join([]string{r.Device, "Memory: " + r.Memory, "Driver: " + r.Driver, "Kernels: " + r.Kernels}, "\n"))
+	facts := []string{r.Device, "Memory: " + r.Memory, "Driver: " + r.Driver, "Kernels: " + r.Kernels}
+	if r.State != "" {
+		facts = append(facts, "Afterwards: "+r.State)
+	}
+	p.facts.Set(strings.Join(facts, "\n"))
 	set := func(t *look.Tile, v float64, format string, scale float64, unit, note string) {
 		if v <= 0 {
 			t.Set("", "", "", note, look.Plain)
