@@ -94,16 +94,15 @@ const scratchBytes, counterBytes = 32 << 20, 16 << 10
 // for themselves. Close the device after them.
 func (d *Device) Kernels() (*Kernels, error) {
 	k := &Kernels{device: d}
-	modules := map[string]*Module{}
+	ptx := map[string][]byte{}
 	for _, name := range kernels.Modules {
-		m, err := d.Load(name, kernels.PTX(name, d.facts.Capability()))
-		if err != nil {
-			return nil, err
-		}
-		modules[name] = m
+		ptx[name] = kernels.PTX(name, d.facts.Capability())
+	}
+	modules, err := d.LoadAll(ptx)
+	if err != nil {
+		return nil, err
 	}
 	dependent := kernels.Dependent(d.facts.Capability())
-	var err error
 	find := func(to **Kernel, module, name string) {
 		if err == nil {
 			if *to, err = modules[module].Kernel(name); err == nil {

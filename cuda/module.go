@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"gorgonia.org/cu"
 )
@@ -25,25 +28,63 @@ type Module struct {
 // the cache folder under a name made of the PTX, the device and the driver; a
 // file there that is damaged is compiled again.
 func (d *Device) Load(name string, ptx []byte) (*Module, error) {
-	m := &Module{device: d, name: name}
-	path := d.cachePath(ptx)
-	cubin := readCache(path)
-	m.cached = cubin != nil
-	if cubin == nil {
-		var err error
-		if cubin, err = compile(rawContext(d.context), ptx); err != nil {
-			return nil, fmt.Errorf("cannot compile the kernels %s for %s: %w", name, d.facts.Name, err)
-		}
+	return d.load(name, d.machineCode(ptx))
+}
+
+// LoadAll loads modules by name, each compiled on a thread of its own: all take as long as the slowest.
+func (d *Device) LoadAll(ptx map[string][]byte) (map[string]*Module, error) {
+	codes := make(map[string]*machineCode, len(ptx))
+	var compiling sync.WaitGroup
+	for name, text := range ptx {
+		code := new(machineCode)
+		codes[name] = code
+		compiling.Go(func() { *code = d.machineCode(text) })
 	}
+	compiling.Wait()
+	modules := make(map[string]*Module, len(ptx))
+	for _, name := range slices.Sorted(maps.Keys(codes)) {
+		m, err := d.load(name, *codes[name])
+		if err != nil {
+			return nil, err
+		}
+		modules[name] = m
+	}
+	return modules, nil
+}
+
+// machineCode is a module compiled for a device.
+type machineCode struct {
+	cubin  []byte
+	path   string // where it is kept
+	cached bool   // it came from there
+	err    error
+}
+
+// machineCode takes a module from the cache or compiles it. It may run on several threads at once.
+func (d *Device) machineCode(ptx []byte) machineCode {
+	c := machineCode{path: d.cachePath(ptx)}
+	c.cubin = readCache(c.path)
+	c.cached = c.cubin != nil
+	if !c.cached {
+		c.cubin, c.err = compile(rawContext(d.context), ptx)
+	}
+	return c
+}
+
+func (d *Device) load(name string, c machineCode) (*Module, error) {
+	if c.err != nil {
+		return nil, fmt.Errorf("cannot compile the kernels %s for %s: %w", name, d.facts.Name, c.err)
+	}
+	m := &Module{device: d, name: name, cached: c.cached}
 	err := d.on(func() (err error) {
-		m.m, err = cu.LoadData(string(cubin))
+		m.m, err = cu.LoadData(string(c.cubin))
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot load the kernels %s: %w", name, err)
 	}
 	if !m.cached {
-		writeCache(path, cubin)
+		writeCache(c.path, c.cubin)
 	}
 	d.modules = append(d.modules, m)
 	return m, nil
