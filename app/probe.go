@@ -231,8 +231,11 @@ func printStep(w io.Writer, s *probe.Step, estimate string) {
 	line("roofline", "%9.1f µs: %.2f GB once at the measured bandwidth", s.Roofline, float64(s.Bytes)/1e9)
 	line("graph", "%9.1f µs on the device: %.0f %% of the roofline's rate, a gap of %.1f µs", s.Graph, 100*s.Share, s.Gap)
 	line("kernels", "%9.1f µs, each kind by itself", s.Kernels)
-	if s.Between != 0 {
+	switch {
+	case s.Between > 0:
 		line("between kernels", "%9.1f µs: from one kind to the next", s.Between)
+	case s.Between < 0:
+		line("overlap", "%9.1f µs: kernels of different kinds run beside each other", -s.Between)
 	}
 	line("step", "%9.1f µs for the host: %.1f tok/s", s.Step, s.Rate)
 	if s.Estimate > 0 {

@@ -18,7 +18,7 @@ type Ceilings struct {
 
 // Cost is what the launches of one kernel with operands of one shape take in a step.
 type Cost struct {
-	Kernel   string        // its name in its module
+	Kernel   string        // its name in its module; sample: all that choose a token
 	Shape    string        // of what it works on
 	Launches int           // in the step
 	Bytes    int64         // that all of them must move at least, each value once; 0: not counted

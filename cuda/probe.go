@@ -256,10 +256,14 @@ func (b *Backend) kinds(t *tape) (list []*launchKind, bytes int64) {
 		if l.call >= 0 {
 			shape, moved, weight = b.moves(t, l)
 		}
-		key := [2]string{l.kernel.name, shape}
+		name := l.kernel.name
+		if l.call >= 0 && t.calls[l.call].kind == sampleCall {
+			name = "sample" // one after the other alone: each goes on with what those before it left
+		}
+		key := [2]string{name, shape}
 		k := found[key]
 		if k == nil {
-			k = &launchKind{Cost: Cost{Kernel: l.kernel.name, Shape: shape}}
+			k = &launchKind{Cost: Cost{Kernel: name, Shape: shape}}
 			found[key] = k
 			list = append(list, k)
 		}
@@ -340,6 +344,11 @@ func (b *Backend) moves(t *tape, l *taped) (shape string, bytes, weight int64) {
 		return fmt.Sprintf("%d × %d", c.dst.heads, c.dst.dim), 2 * size(&c.dst), 0
 	case gatherCall:
 		return "", 2 * size(&c.dst), 0
+	case sampleCall:
+		if strings.HasSuffix(name, "choose") { // of what the others found
+			return fmt.Sprintf("%d logits", c.dst.dim), 0, 0
+		}
+		return fmt.Sprintf("%d logits", c.dst.dim), size(&c.dst), 0
 	case siluCall, sigmoidCall:
 		return fmt.Sprintf("%d × %d", c.dst.heads, c.dst.dim), 2*size(&c.dst) + size(&c.k), 0
 	}

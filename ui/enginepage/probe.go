@@ -190,8 +190,12 @@ func (p *probePanel) done(r console.ProbeReport, err error) {
 		p.costs = s.Costs
 		p.step.Set(fmt.Sprintf("%s, a decode step of %s with %s behind: %s on the GPU, %s for the host, %.1f tok/s.",
 			r.Model, plural(s.Rows, "row"), plural(s.Context, "position"), micros(s.Graph), micros(s.Step), s.Rate))
-		p.gap.SetIn(fmt.Sprintf("Roofline: %.2f GB read once take %s, so the step runs at %.0f %% of it. Gap: %s (all kernels by themselves %s, from one to the next %s).",
-			float64(s.Bytes)/1e9, micros(s.Roofline), 100*s.Share, micros(s.Gap), micros(s.Kernels), micros(s.Between)), look.Muted)
+		between := "from one to the next " + micros(s.Between)
+		if s.Between < 0 {
+			between = "of which they overlap in the step"
+		}
+		p.gap.SetIn(fmt.Sprintf("Roofline: %.2f GB read once take %s, so the step runs at %.0f %% of it. Gap: %s (all kernels by themselves %s, %s).",
+			float64(s.Bytes)/1e9, micros(s.Roofline), 100*s.Share, micros(s.Gap), micros(s.Kernels), between), look.Muted)
 	}
 	p.table.SetRows(len(p.costs), p.cell)
 	p.result.Show()
