@@ -212,8 +212,8 @@ func (x *lexemes) lex(s []byte) {
 			if c == '/' && (spaced || i == 0) && i+1 < len(s) && (s[i+1] == '/' || s[i+1] == '*') {
 				x.trailer = true
 				x.last = 0
-				if i > 0 {
-					x.last = bytes.TrimRight(s[:i], " \t")[len(bytes.TrimRight(s[:i], " \t"))-1]
+				if before := bytes.TrimRight(s[:i], " \t"); len(before) > 0 { // blanks alone after the mark of a quotation
+					x.last = before[len(before)-1]
 				}
 				return
 			}

@@ -75,7 +75,8 @@ type line struct {
 	quoted  bool // lies within, set by the block
 	diff    bool // + or − in the first column
 
-	grammar int // how well it parses as a statement; see statement.go
+	grammar  int // how well it parses as a statement; see statement.go
+	equation int // how surely it is an equation of words, calls or numbers; see equation.go
 	lexemes
 }
 
@@ -115,6 +116,9 @@ func readLine(text []byte) line {
 	l.lex(rest)
 	l.readShape(s, rest)
 	l.grammar = statement(rest, &l.lexemes)
+	if l.grammar < certain && l.tex == 0 {
+		l.equation = equationOf(rest)
+	}
 	l.readQuotes(s)
 	if l.marker == bullet && s[0] != '*' && l.grammar == 0 {
 		l.diff = l.indent == 0 && statement(rest, &l.lexemes) > 0

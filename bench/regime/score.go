@@ -28,6 +28,11 @@ func (l *line) score(b *block) (s [unit]int) {
 	if l.grammar >= certain && l.last != '.' {
 		s[Prose] = min(s[Prose], 3)
 	}
+	if l.equation > 0 && l.marker == noMarker {
+		s[Mathematics] = max(s[Mathematics], l.equation)
+		s[Prose] = min(s[Prose], 2)
+		s[Code] = min(s[Code], 4)
+	}
 	if l.quoted {
 		s[Prose] = min(s[Prose], 2)
 		s[Code] = max(s[Code], 8)
