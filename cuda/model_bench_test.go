@@ -51,6 +51,7 @@ func BenchmarkModel(b *testing.B) {
 				}
 			}
 			prefill(b, m, backend, name, 2048)
+			tail(b, m, backend, name, 64, 16384)
 		}()
 	}
 }
@@ -76,6 +77,10 @@ func decode(t testing.TB, m *model.Model, b *Backend, name string, n, past int) 
 			if choose && !step.Pick(i, sample.Pick{Temperature: 0.7, TopK: 20, TopP: 0.8, Uniform: 0.5, Top: sample.NoLogProbs}, false) {
 				t.Fatal("a choice was refused")
 			}
+		}
+		// New sequences' states are cleared on the device, 151 MB each of the 27B model.
+		if err := b.device.Wait(); err != nil {
+			t.Fatal(err)
 		}
 		begin := time.Now()
 		if _, err := m.Run(step); err != nil {
@@ -182,6 +187,38 @@ func kinds(t testing.TB, b *Backend, calls []call) {
 		fmt.Printf("    %-24s %4d × %7.2f µs = %8.1f µs%s\n", name, len(list), took/float64(len(list)), took, extra)
 	}
 	b.state = state
+}
+
+// tail times a step that reads n rows more of a text of which so many tokens are behind, as
+// after a hit in the prefix cache.
+func tail(t testing.TB, m *model.Model, b *Backend, name string, n, past int) {
+	step := m.NewStep()
+	var times []time.Duration
+	for range 5 {
+		s := sequence(t, m)
+		if err := s.Reserve(past); err != nil {
+			t.Fatal(err)
+		}
+		s.Advance(past)
+		step.Reset()
+		if err := step.Add(s, words(m, 3, n), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.device.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if _, err := m.Run(step); err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, time.Since(begin))
+		s.Free()
+	}
+	slices.Sort(times)
+	fmt.Printf("%s %d rows, %d behind: step %.2f ms\n", name, n, past, float64(times[2])/1e6)
+	if last := slices.IndexFunc(b.calls[:cap(b.calls)], func(c call) bool { return c.kind == gatherCall }); last >= 0 {
+		kinds(t, b, slices.Clone(b.calls[:last+2]))
+	}
 }
 
 // prefill times a prompt, in steps of as many rows as the backend takes.
