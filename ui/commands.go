@@ -122,6 +122,14 @@ func (s *Shell) Do(id string) bool {
 	return true
 }
 
+// pressed runs a command that was chosen in the menu or by its keys. While a question is open it is to be answered
+// first: what is behind it does not move. Quitting is always possible.
+func (s *Shell) pressed(c *command) {
+	if len(s.dialogs) == 0 || c.quits {
+		s.Do(c.id)
+	}
+}
+
 // keys writes a command's keys: "Ctrl+Shift+E".
 func (c *command) keys() string {
 	var parts []string
@@ -166,7 +174,7 @@ func (s *Shell) buildMenu() {
 			if c.divides {
 				m.Items = append(m.Items, fyne.NewMenuItemSeparator())
 			}
-			c.item = fyne.NewMenuItem(c.title, func() { s.Do(c.id) })
+			c.item = fyne.NewMenuItem(c.title, func() { s.pressed(c) })
 			c.item.IsQuit = c.quits
 			if c.modifier != 0 {
 				c.item.Shortcut = &desktop.CustomShortcut{KeyName: c.key, Modifier: c.modifier}
@@ -229,7 +237,7 @@ func (s *Shell) typed(e *fyne.KeyEvent) {
 	}
 	for _, c := range s.commands {
 		if c.key == e.Name && c.modifier == 0 {
-			s.Do(c.id)
+			s.pressed(c)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (s *Shell) exportAs(id string) {
 
 func (s *Shell) export(id string, formats []string, dir string) {
 	s.say(look.OnAccent, "Writing to "+dir+" …")
-	done := s.busy("Writing the report")
+	done := s.busy("Writing the report", ReportPage)
 	s.Thread.Work(func() func() {
 		files, err := s.Console.Export(id, formats, dir)
 		return func() {

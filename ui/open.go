@@ -20,7 +20,7 @@ func (s *Shell) Open(paths ...string) {
 	if len(paths) == 0 {
 		return
 	}
-	done := s.busy("Opening " + filepath.Base(paths[0]))
+	done := s.busy("Opening "+filepath.Base(paths[0]), "")
 	s.Thread.Work(func() func() {
 		var last console.What
 		var failed []string

@@ -154,6 +154,7 @@ func TestScreenshots(t *testing.T) {
 				empty.shot(dir, name(p+"-empty"))
 			}
 			empty.shell.editEndpoint(console.Endpoint{})
+			empty.pump()
 			empty.shot(dir, name("endpoint"))
 
 			for name2, fake := range map[string]func() *fake{

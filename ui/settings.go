@@ -11,6 +11,7 @@ import (
 	"velo/ui/console"
 	"velo/ui/look"
 	"velo/ui/settingspage"
+	"velo/ui/telemetrypage"
 )
 
 func (s *Shell) newSettingsPage() *settingspage.Page {
@@ -20,7 +21,15 @@ func (s *Shell) newSettingsPage() *settingspage.Page {
 		Needs:        s.needs,
 		ChooseFolder: func(title string, then func(string)) { s.askFolder(title, "Take this folder", then) },
 		ChooseFile:   s.chooseAnyFile, ShowData: s.showData, GoEngine: func() { s.Show(EnginePage) }, Quit: s.Close,
-		Say: s.say, Ask: s.ask, Prompt: s.prompt, After: s.After,
+		Added: s.endpointAdded, GoTelemetry: func() {
+			s.Show(TelemetryPage)
+			s.telemetry.Open(telemetrypage.Settings)
+		},
+		Recordings: func() string {
+			return telemetrypage.OnDisk(s.Console.Telemetry().Disk(), s.Console.Telemetry().Settings())
+		},
+		Focus: func(o fyne.Focusable) { s.Window.Canvas().Focus(o) },
+		Say:   s.say, Ask: s.ask, Prompt: s.prompt, After: s.After,
 	})
 }
 

@@ -411,21 +411,31 @@ func TestDeletedWhenTheWindowCloses(t *testing.T) {
 	}
 }
 
+// TestEndpoints: the bar leads to the one form of endpoints, and what is added there is the chosen one.
 func TestEndpoints(t *testing.T) {
 	f := newFake()
 	g := newStage(t, f, 1280, 776)
 	g.press("Add endpoint…")
-	if !g.button("Save").Disabled() {
+	if g.shell.Page() != SettingsPage {
+		t.Fatalf("the bar leads to %s", g.shell.Page())
+	}
+	add := func() *look.PushButton {
+		return find(g, func(b *look.PushButton) bool { return b.Text == "Add endpoint" })[0]
+	}
+	if !add().Disabled() {
 		t.Error("an endpoint without an address can be saved")
 	}
 	field := func(placeholder string) *look.Entry {
 		return find(g, func(e *look.Entry) bool { return strings.HasPrefix(e.PlaceHolder, placeholder) })[0]
 	}
-	field("http://").SetText(" http://10.0.0.7:8000 ")
+	if g.window.Canvas().Focused() != fyne.Focusable(field("http://127")) {
+		t.Error("the address has not the focus")
+	}
+	field("http://127").SetText(" http://10.0.0.7:8000 ")
 	field("Empty: none").SetText("secret")
 	g.press("Check")
 	g.mustSay("2 models, the first is")
-	g.press("Save")
+	g.press("Add endpoint")
 	e := f.endpoints[0]
 	if e.URL != "http://10.0.0.7:8000" || !e.HasKey || f.selected != e.ID {
 		t.Errorf("kept %+v, selected %q", e, f.selected)
@@ -433,28 +443,32 @@ func TestEndpoints(t *testing.T) {
 	if g.shell.chosen.endpoint.ID != e.ID {
 		t.Error("the new endpoint is not the chosen one")
 	}
-	if g.says("No endpoint was added yet") {
-		t.Error("the first-run panel stays")
-	}
 	if opts := g.shell.bar.model; opts.PlaceHolder != "llama-3.3-70b-instruct-nvfp4" {
 		t.Errorf("the model picker offers %q", opts.PlaceHolder)
 	}
+	g.shell.Show(SuitesPage)
+	g.pump()
+	if g.says("No endpoint was added yet") {
+		t.Error("the first-run panel stays")
+	}
 
 	g.press("Edit…")
-	find(g, func(c *widget.Check) bool { return strings.HasPrefix(c.Text, "Remove the key") })[0].SetChecked(true)
+	if g.shell.Page() != SettingsPage {
+		t.Fatalf("the bar leads to %s", g.shell.Page())
+	}
+	field("Empty: the server's first").SetText("its-model")
 	f.mu.Lock()
 	f.fail = errDown
 	f.mu.Unlock()
 	g.press("Check")
-	g.mustSay(errDown.Error())
-	g.press("Save")
-	g.mustSay(errDown.Error())
+	g.mustSay("connection refused")
+	g.press("Remove key")
 	f.mu.Lock()
 	f.fail = nil
 	f.mu.Unlock()
-	g.press("Save")
-	if f.endpoints[0].HasKey {
-		t.Error("the key was not removed")
+	g.press("Remove key")
+	if e := f.endpoints[0]; e.HasKey || e.Model != "its-model" {
+		t.Errorf("kept is %+v", e)
 	}
 
 	g.shell.Do("endpoint.remove")
@@ -464,6 +478,64 @@ func TestEndpoints(t *testing.T) {
 	}
 	if g.shell.Do("endpoint.remove") || g.shell.Do("endpoint.edit") {
 		t.Error("the built-in endpoint can be changed")
+	}
+}
+
+// TestNothingMovesBehindAQuestion: keys of the menu, and keys alone, wait until a question was answered.
+func TestNothingMovesBehindAQuestion(t *testing.T) {
+	g := newStage(t, newFake().full(), 1280, 776)
+	g.shell.Show(SuitesPage)
+	g.pump()
+	g.shell.ask("Question", "Text", "Yes", func() {})
+	for _, id := range []string{"page.telemetry", "run.start", "telemetry.toggle", "palette"} {
+		g.shell.command(id).item.Action()
+	}
+	g.shell.typed(&fyne.KeyEvent{Name: fyne.KeyF1})
+	g.pump()
+	if g.shell.Page() != SuitesPage || len(g.fake.started) != 0 || g.fake.telemetry.settings.On || g.shell.offers.view != nil || len(g.shell.dialogs) != 1 {
+		t.Errorf("page %s, %d runs, receiver %v, %d dialogs", g.shell.Page(), len(g.fake.started), g.fake.telemetry.settings.On, len(g.shell.dialogs))
+	}
+	g.shell.typed(&fyne.KeyEvent{Name: fyne.KeyEscape})
+	g.shell.command("page.telemetry").item.Action()
+	if g.shell.Page() != TelemetryPage {
+		t.Error("after the answer the keys do nothing")
+	}
+}
+
+// TestStatusBarLeadsToItsJob: a click on what goes on shows its page.
+func TestStatusBarLeadsToItsJob(t *testing.T) {
+	g := newStage(t, newFake().full(), 1280, 776)
+	g.shell.Show(SuitesPage)
+	done := g.shell.busy("Writing the report", ReportPage)
+	if got := g.shell.status.job.Text(); got != "Writing the report" {
+		t.Errorf("the bar says %q", got)
+	}
+	g.shell.status.job.Tapped(nil)
+	if g.shell.Page() != ReportPage {
+		t.Errorf("a click on the job leads to %s", g.shell.Page())
+	}
+	done()
+	g.fake.running(2, 0.5)
+	g.shell.ticker.round()
+	g.pump()
+	g.shell.status.job.TypedKey(&fyne.KeyEvent{Name: fyne.KeyReturn})
+	if g.shell.Page() != RunPage {
+		t.Errorf("Enter on the run leads to %s", g.shell.Page())
+	}
+}
+
+// TestTopBarFitsLargeText: at the largest text a window of 1280 pixels has 853 units.
+func TestTopBarFitsLargeText(t *testing.T) {
+	for _, percent := range console.TextSizes {
+		width := float32(1280 * 100 / percent)
+		g := newStage(t, newFake().full(), width, float32(776*100/percent))
+		if least := g.shell.bar.view.MinSize().Width; least > width {
+			t.Errorf("at %d %% the bar takes %v of %v", percent, least, width)
+		}
+		edge := fyne.CurrentApp().Driver().AbsolutePositionForObject(g.shell.bar.engine).X + g.shell.bar.engine.Size().Width
+		if edge > width {
+			t.Errorf("at %d %% the engine's button ends at %v of %v", percent, edge, width)
+		}
 	}
 }
 

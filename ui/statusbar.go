@@ -17,9 +17,9 @@ type statusBar struct {
 	shell        *Shell
 	view         fyne.CanvasObject
 	lamp         *look.Lamp
-	job          *look.Text
-	run          string   // what is said of it
-	jobs         []string // what else goes on, the latest last
+	job          *look.Link
+	run          string // what is said of it
+	jobs         []job  // what else goes on, the latest last
 	store        *look.Text
 	active       bool
 	last         string // the run whose end was told
@@ -32,7 +32,7 @@ type statusBar struct {
 
 func (b *statusBar) build(s *Shell) {
 	b.shell = s
-	b.job = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(320)
+	b.job = look.NewLink(320, b.follow)
 	b.lamp = look.NewLamp(176)
 	b.store = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(104)
 	version := look.NewText("Velo " + s.Console.Version()).Sized(look.Small).In(look.Muted)
@@ -43,7 +43,7 @@ func (b *statusBar) build(s *Shell) {
 // show tells of the run, and notices its end.
 func (b *statusBar) show(s console.RunState) {
 	was := b.active
-	b.active = s.Active
+	b.active, b.lastFinished = s.Active, s.Finished
 	tone, word := look.OnFaint, "nothing is measured"
 	switch {
 	case s.Active:
@@ -89,11 +89,31 @@ func (b *statusBar) show(s console.RunState) {
 	}
 }
 
+// job is something that goes on, and the page that it belongs to; empty = none.
+type job struct{ what, page string }
+
+// follow leads to the page of what the bar tells: the latest job, else the run or its report.
+func (b *statusBar) follow() {
+	s := b.shell
+	if n := len(b.jobs); n > 0 && b.jobs[n-1].page != "" {
+		s.Show(b.jobs[n-1].page)
+		return
+	}
+	switch {
+	case b.active || b.lastFinished == "":
+		s.Show(RunPage)
+	case b.lastFinished == console.FinishedFailed || s.report.Session() == "":
+		s.Show(RunPage)
+	default:
+		s.Show(ReportPage)
+	}
+}
+
 // tellJobs writes what goes on besides the run, or else what became of it.
 func (b *statusBar) tellJobs() {
 	text := b.run
 	if n := len(b.jobs); n > 0 {
-		if text = b.jobs[n-1]; n > 1 {
+		if text = b.jobs[n-1].what; n > 1 {
 			text = fmt.Sprintf("%s, and %d more", text, n-1)
 		}
 		if b.active {
@@ -103,13 +123,15 @@ func (b *statusBar) tellJobs() {
 	b.job.Set(text)
 }
 
-// busy shows in the status bar that work goes on, until it is called back. Call both on the UI thread.
-func (s *Shell) busy(what string) (done func()) {
+// busy shows in the status bar that work goes on, until it is called back; a click there leads to its page. Call
+// both on the UI thread.
+func (s *Shell) busy(what, page string) (done func()) {
 	b := &s.status
-	b.jobs = append(b.jobs, what)
+	one := job{what, page}
+	b.jobs = append(b.jobs, one)
 	b.tellJobs()
 	return func() {
-		if i := slices.Index(b.jobs, what); i >= 0 {
+		if i := slices.Index(b.jobs, one); i >= 0 {
 			b.jobs = slices.Delete(b.jobs, i, i+1)
 		}
 		b.tellJobs()

@@ -49,11 +49,10 @@ func (b *topBar) build(s *Shell) {
 	b.engine = look.Button("Engine: stopped", s.toggleEngine)
 	b.receiverLight = look.Dot(look.OnFaint)
 	b.receiver = look.Button("Receiver: off", func() { s.Show(TelemetryPage) })
-	bar := look.Line(look.Step,
-		look.NewText("Endpoint").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.endpoint),
-		b.edit, add, look.Sized(look.Step, 0, look.NewSurface(look.OnSurface)),
-		look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.model),
-		look.Spacer(), b.receiverLight, look.Sized(168, 0, b.receiver), b.light, look.Sized(184, 0, b.engine))
+	bar := look.Wrap(look.Gap,
+		look.Line(look.Step, look.NewText("Endpoint").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.endpoint), b.edit, add),
+		look.Line(look.Step, look.NewText("Model").Sized(look.Small).In(look.Muted), look.Sized(232, 0, b.model)),
+		look.Line(look.Step, b.receiverLight, look.Sized(168, 0, b.receiver), b.light, look.Sized(184, 0, b.engine)))
 	b.view = look.Rows(0, look.Panel(look.OnSurface, look.Inset(look.Step, look.Margin, look.Step, look.Gap, bar)), look.Rule())
 }
 

@@ -19,6 +19,7 @@ type dataForm struct {
 	dir                     *look.Paragraph
 	keys                    *look.Paragraph
 	size                    *look.Text
+	recordings              *look.Paragraph
 	move, stay, quit        *look.PushButton
 	fixed                   *look.Paragraph
 	pending                 *look.Paragraph
@@ -34,6 +35,7 @@ func (f *dataForm) build(g *Page) {
 	f.section.shown = f.reload
 	f.dir = look.NewParagraph("").Mono().AtMost(2)
 	f.size, f.keys = look.NewText("").Fixed(wideWidth), look.NewParagraph("").AtMost(2)
+	f.recordings = look.NewParagraph("").AtMost(3)
 	f.move = look.Button("Move…", f.askMove)
 	f.stay = look.Button("Take back", f.takeBack)
 	f.quit = look.Button("Quit now", g.Quit)
@@ -54,6 +56,7 @@ func (f *dataForm) build(g *Page) {
 		look.Trailing(look.Gap, heading("Data and backups"), look.Line(look.Step, look.Button("Show folder", g.ShowData), f.move)),
 		fact("Data folder", f.dir), f.fixed,
 		fact("Keys are kept in", f.keys), fact("Database", f.size),
+		look.Trailing(look.Gap, fact("Recordings from telemetry", f.recordings), look.Button("How long they stay…", g.GoTelemetry)),
 		f.plan, look.Rule(),
 		look.Trailing(look.Gap, heading("Backups"), look.Line(look.Step, f.delete, f.restore, f.backup)),
 		small("A backup is a checked copy of the database: sessions, chats, suites and settings. Keys are in none."),
@@ -74,7 +77,9 @@ func (f *dataForm) reload() {
 	f.page.Thread.Work(func() func() {
 		data := f.page.Preferences.Data()
 		list, err := f.page.Preferences.Backups()
+		recordings := f.page.Recordings()
 		return func() {
+			f.recordings.Set(recordings)
 			f.data, f.list = data, list
 			f.dir.Set(data.Dir)
 			f.size.Set(bytes(data.Bytes))

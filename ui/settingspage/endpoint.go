@@ -24,7 +24,7 @@ type endpointForm struct {
 
 	title, place             *look.Text
 	kind, way                *widget.Select
-	name, url, key           *look.Entry
+	name, url, key, model    *look.Entry
 	think                    *widget.Check
 	keep, drop               *look.PushButton
 	check, add, remove       *look.PushButton
@@ -69,7 +69,8 @@ func (f *endpointForm) build(g *Page) {
 	f.kind.PlaceHolder = "Pick one"
 	f.way = widget.NewSelect(ways, func(string) { f.changed() })
 	f.name, f.url = look.NewEntry("As you call it; empty: its address"), look.NewEntry("http://127.0.0.1:8000/v1")
-	f.key = look.NewSecret("Empty: none")
+	f.key, f.model = look.NewSecret("Empty: none"), look.NewEntry("Empty: the server's first")
+	f.model.OnChanged = func(string) { f.changed() }
 	f.think = widget.NewCheck("Answers carry their reasoning in <think> tags", func(bool) { f.changed() })
 	f.keep, f.drop = look.Button("Keep key", f.keepKey), look.Button("Remove key", f.dropKey)
 	f.check = look.Button("Check", f.try)
@@ -83,7 +84,7 @@ func (f *endpointForm) build(g *Page) {
 	f.key.OnSubmitted = func(string) { f.keepKey() }
 	f.fields = look.Rows(look.Gap,
 		look.Flow(look.Gap, wideWidth, look.Field("Kind of server", wideWidth, f.kind), look.Field("Name", wideWidth, f.name)),
-		look.Field("Address", formWidth, f.url),
+		look.Flow(look.Gap, wideWidth, look.Field("Address", wideWidth, f.url), look.Field("Model that a run takes", wideWidth, f.model)),
 		look.Rows(look.Half, look.NewText("Key").Sized(look.Small).In(look.Muted),
 			look.Line(look.Step, look.Sized(wideWidth, 0, f.key), f.keep, f.drop)),
 		look.Flow(look.Gap, wideWidth, look.Field("How reasoning is switched", wideWidth, f.way), look.Inset(look.Gap, 0, 0, 0, f.think)),
@@ -137,6 +138,7 @@ func (f *endpointForm) fill(e console.Endpoint) {
 		}
 		f.name.SetText(e.Name)
 		f.url.SetText(e.URL)
+		f.model.SetText(e.Model)
 		f.key.SetText("")
 		f.think.SetChecked(e.ThinkTags)
 		f.filter.SetText("")
@@ -239,6 +241,7 @@ func (f *endpointForm) picked(name string) {
 func (f *endpointForm) read() console.Endpoint {
 	e := f.old
 	e.Name, e.URL, e.ThinkTags = strings.TrimSpace(f.name.Text), strings.TrimSpace(f.url.Text), f.think.Checked
+	e.Model = strings.TrimSpace(f.model.Text)
 	e.Preset, e.Reasoning = "", ""
 	for _, p := range f.page.Preferences.Presets() {
 		if p.Name == f.kind.Selected {
@@ -284,6 +287,8 @@ func (f *endpointForm) saveEndpoint(e console.Endpoint, key *string, said string
 			if e.ID == "" {
 				f.fill(kept)
 				f.list()
+				f.page.Added(kept.ID)
+				said = "Saved. Runs and chats take it now."
 			} else {
 				f.old = kept
 				f.take(kept)

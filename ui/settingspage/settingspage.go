@@ -35,8 +35,12 @@ type Params struct {
 	Needs        func() (width, height int) // pixels that the window takes at least, at the text size that is set
 	ChooseFolder func(title string, then func(path string))
 	ChooseFile   func(title string, then func(path string))
-	ShowData     func() // opens the data folder
-	GoEngine     func() // leads to the engine's page
+	ShowData     func()                // opens the data folder
+	GoEngine     func()                // leads to the engine's page
+	GoTelemetry  func()                // leads to the settings of the receiver, where it is said how long recordings stay
+	Recordings   func() string         // what recordings from telemetry take on disk and how long they stay; may take as long as a disk
+	Added        func(endpoint string) // an endpoint was added
+	Focus        func(fyne.Focusable)
 	Quit         func()
 	Say          func(look.Tone, string)
 	Ask          func(title, text, yes string, then func())
@@ -281,10 +285,16 @@ func (g *Page) Edit(id string) {
 }
 
 // Add asks for a new endpoint.
-func (g *Page) Add() {
+func (g *Page) Add() { g.Fill(console.Endpoint{}) }
+
+// Fill brings an endpoint into view that is there, or, without an ID, a new one of which this much is known.
+func (g *Page) Fill(e console.Endpoint) {
 	g.leave()
-	g.endpoint.fill(console.Endpoint{})
+	g.endpoint.fill(e)
 	g.show(&g.endpoint.section)
+	if e.ID == "" {
+		g.Focus(g.endpoint.url)
+	}
 }
 
 // OpenModel brings a model of an endpoint into view.

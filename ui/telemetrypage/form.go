@@ -124,7 +124,7 @@ func (f *form) reload() {
 	f.page.Thread.Work(func() func() {
 		n := f.page.Store()
 		return func() {
-			f.disk.Set(onDisk(f.page.Telemetry.Disk(), f.settings) + " All sessions take " + size(n) + ".")
+			f.disk.Set(OnDisk(f.page.Telemetry.Disk(), f.settings) + " All sessions take " + size(n) + " on disk.")
 			f.scroll.Settle()
 		}
 	})

@@ -66,7 +66,7 @@ func (v *recordings) show(s *console.TelemetrySnapshot) {
 		v.ids = ids
 		v.rebuild(s)
 	}
-	if text := onDisk(s.Disk, v.page.form.settings); text != v.disk.Text() {
+	if text := OnDisk(s.Disk, v.page.form.settings); text != v.disk.Text() {
 		v.disk.Set(text)
 		v.scroll.Settle()
 	}

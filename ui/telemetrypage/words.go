@@ -210,8 +210,8 @@ func gaugeUnit(unit string) measure.Unit {
 
 // bounds says what is known of a clock: an interval where a request was measured on both sides, else a
 // sum that cannot be parted.
-// onDisk says what recordings take on disk, and how long they stay.
-func onDisk(d console.TelemetryDisk, s console.TelemetrySettings) string {
+// OnDisk says what recordings take on disk, and how long they stay.
+func OnDisk(d console.TelemetryDisk, s console.TelemetrySettings) string {
 	text := "No recording is on disk."
 	if d.Recordings > 0 {
 		text = plural(d.Recordings, "recording") + ", " + size(d.Bytes) + " on disk, the oldest of " + d.Oldest.Local().Format("2 January 2006") + "."
@@ -223,7 +223,10 @@ func onDisk(d console.TelemetryDisk, s console.TelemetrySettings) string {
 	if s.DiskBytes > 0 {
 		bounds = append(bounds, "the oldest when all take more than "+size(s.DiskBytes))
 	}
-	if len(bounds) == 0 {
+	switch {
+	case len(bounds) == 0 && d.Recordings == 0:
+		return text
+	case len(bounds) == 0:
 		return text + " They stay until they are deleted."
 	}
 	return text + " Deleted by themselves: " + strings.Join(bounds, ", and ") + ". What has a category stays."
