@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"fmt"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -42,6 +43,7 @@ func (s *Shell) drawChat(f frame) (draw func(), next time.Duration) {
 func (s *Shell) chatChanged(what string) {
 	switch what {
 	case console.ChangedChats:
+		s.noticeAnswer()
 		if s.current == ChatPage {
 			s.chat.Reload()
 			s.wake()
@@ -49,6 +51,29 @@ func (s *Shell) chatChanged(what string) {
 	case console.ChangedEndpoints:
 		s.chat.ChosenChanged()
 	}
+}
+
+// noticeAnswer tells of a long answer that has ended unseen, whichever page is in view.
+func (s *Shell) noticeAnswer() {
+	s.Thread.Work(func() func() {
+		live := s.Console.Chats().Live()
+		return func() {
+			was := s.answering
+			s.answering = ""
+			if live.Active {
+				s.answering = live.TurnID
+				return
+			}
+			if was == "" || was != live.TurnID {
+				return
+			}
+			text := "The turn ended without an answer."
+			if n := live.AnswerTokens + live.ReasoningTokens; n > 0 {
+				text = fmt.Sprintf("The answer has ended: %d tokens in %.0f s.", n, live.Elapsed.Seconds())
+			}
+			s.ended("Velo: chat", text, live.Elapsed)
+		}
+	})
 }
 
 // choosePicture asks for a picture to send.

@@ -105,6 +105,7 @@ type Shell struct {
 	dialogs    []modal            // that are open, the topmost last
 	recent     []startpage.Recent // what was opened last
 	unwatched  bool               // the window is not in front
+	answering  string             // the turn of a chat that goes on, as far as was told
 	bar        topBar
 	status     statusBar
 	commands   []*command
