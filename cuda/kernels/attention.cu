@@ -256,14 +256,14 @@ DEVICE Turn turn(float most, float top) {
 	t.now = power(__fsub_rn(top, to));
 	return t;
 }
-DEVICE float add_part(const Turn &t, float sum, float part) { return __fmaf_rn(sum, t.before, __fmul_rn(part, t.now)); }
+DEVICE float add_part(float before, float now, float sum, float part) { return __fmaf_rn(sum, before, __fmul_rn(part, now)); }
 
 // Adds up the partitions of query head blockIdx.x of row blockIdx.y, in order, 64
 // dimensions a block. All threads bring partitions, 64 of them add.
 extern "C" __global__ void __launch_bounds__(256)
     combine(float *to, int pitch, int stride, const float *partial, const int *positions, int parts, int window, int dim) {
-	__shared__ Turn turns[256];
-	__shared__ float weight[256], tops[8], tile[64][64];
+	__shared__ float2 turns[256]; // before, now
+	__shared__ float weight[256], tops[8], tile[64][64], all;
 	begin();
 	const int head = blockIdx.x, row = blockIdx.y, position = positions[row], warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 	const int first = (window > 0 ? max(0, position + 1 - window) : 0) / PART, last = position / PART;
@@ -303,7 +303,8 @@ extern "C" __global__ void __launch_bounds__(256)
 				before = fmaxf(before, tops[w]);
 			most = fmaxf(most, tops[w]);
 		}
-		turns[threadIdx.x] = turn(before, top);
+		const Turn mine_now = turn(before, top);
+		turns[threadIdx.x] = make_float2(mine_now.before, mine_now.now);
 		for (int i = 0; i < n; i += 64) {
 #pragma unroll
 			for (int j = 0; j < 16; j++)
@@ -312,16 +313,21 @@ extern "C" __global__ void __launch_bounds__(256)
 			if (i + 64 < n)
 				bring(i + 64);
 			if (share == 0)
-#pragma unroll 8
-				for (int j = 0; j < min(64, n - i); j++) {
-					sum = add_part(turns[i + j], sum, tile[j][column]);
-					weights = add_part(turns[i + j], weights, weight[i + j]);
-				}
+#pragma unroll 16
+				for (int j = 0; j < min(64, n - i); j++)
+					sum = add_part(turns[i + j].x, turns[i + j].y, sum, tile[j][column]);
+			if (threadIdx.x == 64)
+#pragma unroll 16
+				for (int j = 0; j < min(64, n - i); j++)
+					weights = add_part(turns[i + j].x, turns[i + j].y, weights, weight[i + j]);
 			__syncthreads();
 		}
 	}
+	if (threadIdx.x == 64)
+		all = weights;
+	__syncthreads();
 	if (share == 0 && d < dim)
-		to[(size_t)row * pitch + (size_t)head * stride + d] = __fdiv_rn(sum, weights);
+		to[(size_t)row * pitch + (size_t)head * stride + d] = __fdiv_rn(sum, all);
 }
 
 // On the tensor cores. Keys and values are bf16 or become that exactly; queries and
@@ -581,18 +587,21 @@ DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, flo
 	// Chunk i of a thread: its position in the partition and its place in the row.
 	// In 8 bits a thread brings codes to shared memory, and later decodes what it brought.
 	float by[TYPE == BF16 ? 1 : EACH];
+	const int mine_p = threadIdx.x / CHUNKS, mine_at = threadIdx.x % CHUNKS, STEP = THREADS / CHUNKS;
 	auto fetch = [&](int part, int which) {
+		const u8 *page = 0;
 #pragma unroll
 		for (int i = 0; i < EACH; i++) {
-			const int p = (threadIdx.x + THREADS * i) / CHUNKS, at = (threadIdx.x + THREADS * i) % CHUNKS, position = part * PART + p;
+			const int p = mine_p + STEP * i, position = part * PART + p;
 			const bool there = position < end;
-			const u8 *from = pages + place(TYPE, there ? table[position / PAGE] : table[0], layer, layers, heads, head, DIM);
-			const u8 *codes = from + (which * PAGE + p % PAGE) * DIM * (TYPE == BF16 ? 2 : 1) + at * 16;
+			if (STEP > PAGE || STEP * i % PAGE == 0) // else in the page of the chunk before
+				page = pages + place(TYPE, there ? table[position / PAGE] : table[0], layer, layers, heads, head, DIM);
+			const u8 *codes = page + (which * PAGE + p % PAGE) * DIM * (TYPE == BF16 ? 2 : 1) + mine_at * 16;
 			if (TYPE == BF16)
-				copy16_or_zero((which ? value_at + p * VALUE : key_at + p * KEY) + at * 16, codes, there);
+				copy16_or_zero((which ? value_at + p * VALUE : key_at + p * KEY) + mine_at * 16, codes, there);
 			else {
 				copy16_or_zero(raw_at + (threadIdx.x + THREADS * i) * 16, codes, there);
-				by[i] = load_factor<TYPE>(from, which, p % PAGE, at * 16, DIM, there);
+				by[i] = load_factor<TYPE>(page, which, p % PAGE, mine_at * 16, DIM, there);
 			}
 		}
 		copy_commit();
@@ -629,18 +638,29 @@ DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, flo
 		Turn turns[TILES];
 		if (mine) {
 			float c[TILES][8][4] = {};
+			// Four keys at a time, the next on their way; no sum waits for the one before.
+			uint4 k[2][4];
+			auto read = [&](int h) {
 #pragma unroll
-			for (int j = 0; j < STEPS; j++)
+				for (int n = 0; n < 4; n++)
+					k[h % 2][n] = shared16(key_at + (8 * (h % 2 * 4 + n) + g) * KEY + 64 * (h / 2) + 16 * t);
+			};
+			read(0);
 #pragma unroll
-				for (int n = 0; n < 8; n++) {
-					const uint4 k = shared16(key_at + (8 * n + g) * KEY + 64 * j + 16 * t);
+			for (int h = 0; h < 2 * STEPS; h++) {
+				if (h + 1 < 2 * STEPS)
+					read(h + 1);
 #pragma unroll
-					for (int tile = 0; tile < TILES; tile++) {
-						u32(&x)[4] = a[tile][2 * j], (&y)[4] = a[tile][2 * j + 1];
-						mma_bfloat(c[tile][n], x[0], x[1], x[2], x[3], k.x, k.y);
-						mma_bfloat(c[tile][n], y[0], y[1], y[2], y[3], k.z, k.w);
-					}
-				}
+				for (int half = 0; half < 2; half++)
+#pragma unroll
+					for (int n = 0; n < 4; n++)
+#pragma unroll
+						for (int tile = 0; tile < TILES; tile++) {
+							u32(&x)[4] = a[tile][h / 2 * 2 + half];
+							const uint4 &b = k[h % 2][n];
+							mma_bfloat(c[tile][h % 2 * 4 + n], x[0], x[1], x[2], x[3], half ? b.z : b.x, half ? b.w : b.y);
+						}
+			}
 #pragma unroll
 			for (int tile = 0; tile < TILES; tile++) {
 				float s[8][2], top, sum;
@@ -654,7 +674,7 @@ DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, flo
 				weigh(s, w[tile], top, sum);
 				turns[tile] = turn(most[tile], top);
 				most[tile] = turns[tile].most;
-				weights[tile] = add_part(turns[tile], weights[tile], sum);
+				weights[tile] = add_part(turns[tile].before, turns[tile].now, weights[tile], sum);
 			}
 		}
 		put(1);
@@ -663,37 +683,42 @@ DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, flo
 		__syncthreads(); // values are there, keys were used
 		if (TYPE == BF16 && part + 1 < stop)
 			fetch(part + 1, 0);
-		if (mine)
+		if (mine) {
+			u32 v[2][4][L / 2];
+			auto read = [&](int u) { // of step u % 4 and dimensions 8L·(u/4) and on
 #pragma unroll
-			for (int m = 0; m < DIM / 8 / L; m++) {
-				float c[TILES][L][4] = {};
+				for (int i = 0; i < 4; i++) {
+					const u32 at = value_at + (16 * (u % 4) + 2 * t + i % 2 + i / 2 * 8) * VALUE + (8 * (u / 4) + g) * L * 2;
+					if (L == 8)
+						*(uint4 *)v[u % 2][i] = shared16(at);
+					else
+						asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(v[u % 2][i][0]), "=r"(v[u % 2][i][1]) : "r"(at));
+				}
+			};
+			read(0);
+			float c[TILES][L][4];
 #pragma unroll
-				for (int step = 0; step < 4; step++) {
-					u32 v[4][L / 2];
+			for (int u = 0; u < DIM / 8 / L * 4; u++) {
+				const int step = u % 4, m = u / 4;
+				if (u + 1 < DIM / 8 / L * 4)
+					read(u + 1);
 #pragma unroll
-					for (int i = 0; i < 4; i++) {
-						const u32 at = value_at + (16 * step + 2 * t + i % 2 + i / 2 * 8) * VALUE + (8 * m + g) * L * 2;
-						if (L == 8)
-							*(uint4 *)v[i] = shared16(at);
-						else
-							asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(v[i][0]), "=r"(v[i][1]) : "r"(at));
-					}
+				for (int i = 0; i < L; i++) {
+					u32(&b)[4][L / 2] = v[u % 2];
+					const u32 x = __byte_perm(b[0][i / 2], b[1][i / 2], i % 2 ? 0x7632 : 0x5410), y = __byte_perm(b[2][i / 2], b[3][i / 2], i % 2 ? 0x7632 : 0x5410);
 #pragma unroll
-					for (int i = 0; i < L; i++) {
-						const u32 x = __byte_perm(v[0][i / 2], v[1][i / 2], i % 2 ? 0x7632 : 0x5410), y = __byte_perm(v[2][i / 2], v[3][i / 2], i % 2 ? 0x7632 : 0x5410);
+					for (int tile = 0; tile < TILES; tile++) {
+						if (step == 0)
+							c[tile][i][0] = c[tile][i][1] = c[tile][i][2] = c[tile][i][3] = 0;
+						mma_bfloat(c[tile][i], w[tile][step][0], w[tile][step][1], w[tile][step][2], w[tile][step][3], x, y);
+						if (step == 3)
 #pragma unroll
-						for (int tile = 0; tile < TILES; tile++)
-							mma_bfloat(c[tile][i], w[tile][step][0], w[tile][step][1], w[tile][step][2], w[tile][step][3], x, y);
+							for (int k = 0; k < 2; k++)
+								o[tile][m * L + i][k] = add_part(turns[tile].before, turns[tile].now, o[tile][m * L + i][k], __fadd_rn(c[tile][i][k], c[tile][i][k + 2]));
 					}
 				}
-#pragma unroll
-				for (int tile = 0; tile < TILES; tile++)
-#pragma unroll
-					for (int i = 0; i < L; i++)
-#pragma unroll
-						for (int k = 0; k < 2; k++)
-							o[tile][m * L + i][k] = add_part(turns[tile], o[tile][m * L + i][k], __fadd_rn(c[tile][i][k], c[tile][i][k + 2]));
 			}
+		}
 		if (part + 1 < stop)
 			put(0);
 		if (TYPE != BF16 && part + 1 < stop)
