@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/driver/desktop"
@@ -568,6 +570,47 @@ func TestOnlyWhatIsInViewHasObjects(t *testing.T) {
 	w.TypedKey(&fyne.KeyEvent{Name: fyne.KeyEnd})
 	if g.page.scroll.Offset() < w.height-2000 || !g.page.follow {
 		t.Error("end does not show the end")
+	}
+}
+
+// TestALongAnswerIsWhole shows that of 200,000 characters none is lost: while they stream in pieces of any
+// size, and as Markdown when they have ended.
+func TestALongAnswerIsWhole(t *testing.T) {
+	marks := func(s string) string { // letters and digits, which Markdown has all of
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return r
+			}
+			return -1
+		}, s)
+	}
+	f := talked()
+	g := newStage(t, f, 1144, 690)
+	g.page.composer.entry.SetText("more")
+	g.page.Send()
+	g.pump()
+	g.draw()
+	whole := longAnswer(200_000)
+	for n, step := 0, 1; n < len(whole); step = step*3%9973 + 50 {
+		n = min(n+step, len(whole))
+		for n < len(whole) && !utf8.RuneStart(whole[n]) {
+			n++
+		}
+		f.stream("", whole[:n], 1+float64(n)/400)
+		g.page.Prepare(f.Live(), look.Now())()
+	}
+	shown := func() string {
+		g.page.words.TypedShortcut(&fyne.ShortcutSelectAll{})
+		return g.page.words.Selected()
+	}
+	if got := shown(); !strings.Contains(strings.Join(strings.Fields(got), ""), strings.Join(strings.Fields(whole), "")) {
+		t.Errorf("while it streams %d characters of %d are shown, or others", len(got), len(whole))
+	}
+	f.finish(nil)
+	g.draw()
+	got := marks(shown())
+	if want := marks(whole); !strings.Contains(got, want) {
+		t.Errorf("when it has ended %d letters of %d are shown, or others", len(got), len(want))
 	}
 }
 
