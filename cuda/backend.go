@@ -14,13 +14,11 @@ import (
 
 // BackendOptions size a backend.
 type BackendOptions struct {
-	Device int        // number of the GPU
-	Rows   int        // most rows of a batch, 512 if 0
-	KV     ops.KVType // how keys and values are stored
-	Eager  bool       // every step as single launches, never as a graph
-	// HostSampling leaves the choice of tokens to the host, which then reads all logits.
-	HostSampling bool
-	Options      // of the device
+	Device  int        // number of the GPU
+	Rows    int        // most rows of a batch, 512 if 0
+	KV      ops.KVType // how keys and values are stored
+	Eager   bool       // every step as single launches, never as a graph
+	Options            // of the device
 }
 
 // Backend is an [ops.Backend] on a GPU.

@@ -195,7 +195,7 @@ var _ ops.Sampler = (*Backend)(nil)
 
 // Samples tells whether a choice can be made on the device.
 func (b *Backend) Samples(p *sample.Pick, vocab, n int) bool {
-	return !b.options.HostSampling && n <= min(mostPicks, b.options.Rows) && vocab <= mostVocab && p.Top <= mostTop
+	return n <= min(mostPicks, b.options.Rows) && vocab <= mostVocab && p.Top <= mostTop
 }
 
 // Sample chooses a token from row rows[i] of logits for picks[i].
