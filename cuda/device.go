@@ -146,6 +146,7 @@ func (d *Device) launched() string {
 
 // Close gives all back: modules, memory, stream, context. It is called once.
 func (d *Device) Close() error {
+	defer trim()
 	return d.on(func() error {
 		err := d.stream.Destroy()
 		for _, m := range d.modules {

@@ -52,6 +52,9 @@ func load() error {
 	return nil
 }
 
+// trim gives memory of the host that the driver has freed back to the system.
+func trim() { C.velo_trim() }
+
 // The driver's handles, which cu wraps in structs of one field.
 
 func rawContext(c cu.CUContext) C.CUcontext { return *(*C.CUcontext)(unsafe.Pointer(&c)) }

@@ -9,6 +9,9 @@
 /* Looks the functions up; gives the name of the first that is missing. */
 const char *velo_driver_bind(void);
 
+/* Gives memory of the host that is free back to the system. */
+void velo_trim(void);
+
 const char *velo_error_name(int code);
 const char *velo_error_text(int code);
 
