@@ -37,6 +37,7 @@ type benchFlags struct {
 	continuous, http2       bool
 	thinkTags               bool
 	tokenizer               string
+	settings                bool
 	timeout                 bench.Timeout
 }
 
@@ -77,6 +78,7 @@ func benchCommand() *cobra.Command {
 	fl.IntVar(&f.warmup, "warmup", -1, "warm-up requests before each step; -1 = as the suite says, else as many as workers")
 	fl.StringVar(&f.tokenizer, "tokenizer", "", "the model's own tokenizer: a folder with tokenizer.json, that file, or a GGUF file; counts prompts and answers")
 	fl.BoolVar(&f.continuous, "continuous-usage", false, "ask for usage in every chunk (vLLM and SGLang give exact counts then)")
+	fl.BoolVar(&f.settings, "settings", true, "use what is set in the window for the endpoint and the model: parameters, reasoning, a verified tokenizer; --settings=false sends none of it")
 	fl.BoolVar(&f.http2, "http2", false, "use HTTP/2 (stamps are then taken in the program, not in the kernel)")
 	fl.BoolVar(&f.thinkTags, "think-tags", false, "split inline <think>…</think> off the answer")
 	fl.DurationVar(&f.timeout.Connect, "timeout-connect", f.timeout.Connect, "limit for connecting; 0 = none")
@@ -186,6 +188,9 @@ func runBench(cmd *cobra.Command, args []string, f benchFlags) error {
 			endpoint: endpoint, key: key, model: f.model, suite: s, workers: f.workers, repeat: f.repeat,
 			seed: f.seed, prefix: f.prefix, failure: f.failure, warmup: f.warmup, continuous: f.continuous,
 			http2: f.http2, timeout: f.timeout, slo: slo, drawing: bench.DrawingNone, tokens: tokens,
+		}
+		if f.settings {
+			benchSettings(m, keeper, cmd.ErrOrStderr())
 		}
 		result, err := benchOne(ctx, cmd, m, keeper, f)
 		if err != nil {

@@ -59,6 +59,9 @@ func openWindow(cmd *cobra.Command, files []string, window Window) error {
 		if m.Session != "" {
 			return c.takeSession(m.Session)
 		}
+		if m.Endpoint != "" {
+			return c.tellSettings(m.Endpoint, m.Model)
+		}
 		select {
 		case raise <- m.Open:
 		default:

@@ -26,12 +26,18 @@ type Message struct {
 	Open    []string `json:"open,omitempty"`    // files, as on the command line; Send makes the paths absolute
 	Raise   bool     `json:"raise,omitempty"`   // bring the window to the front
 	Session string   `json:"session,omitempty"` // a session file to import; it is deleted if it lies in the inbox
+
+	// Endpoint is the base URL of an endpoint whose settings are wanted, Model a model of it or empty.
+	Endpoint string `json:"endpoint,omitempty"`
+	Model    string `json:"model,omitempty"`
 }
 
 // Reply is the answer. Error is empty if all that was asked was done, else a sentence.
 type Reply struct {
 	Error string `json:"error,omitempty"`
 	ID    string `json:"id,omitempty"` // of the imported session
+
+	Settings json.RawMessage `json:"settings,omitempty"` // of the endpoint that was asked for; empty = there are none
 }
 
 // What callers tell apart with errors.Is.
