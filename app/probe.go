@@ -20,6 +20,7 @@ import (
 func probeCommand() *cobra.Command {
 	var (
 		made, folder, estimate string
+		kv                     string
 		rows                   []int
 		behind                 int
 		seconds                float64
@@ -53,6 +54,9 @@ func probeCommand() *cobra.Command {
 				}
 				return nil
 			}
+			if _, err := backend.KVType(backend.Options{Name: backend.CUDA, KV: kv}); err != nil {
+				return exit{exitUsage, err.Error()}
+			}
 			if !(seconds > 0) {
 				return usage("--seconds is %g: it takes a time above 0", seconds)
 			}
@@ -73,7 +77,7 @@ func probeCommand() *cobra.Command {
 					o.Progress = func(done, total int64) { show(engine.Progress{Done: done, Total: total}) }
 				}
 			}
-			r, err := runProbe(cmd, o)
+			r, err := runProbe(cmd, o, kv)
 			if asJSON {
 				answer := probeAnswer{Report: r}
 				if err != nil {
@@ -101,6 +105,7 @@ func probeCommand() *cobra.Command {
 	f.StringVar(&folder, "model-dir", "", "`FOLDER|FILE.gguf` of a real model instead")
 	f.IntSliceVar(&rows, "rows", []int{1}, "sequences of a decode step, several as 1,8: each is a step of its own")
 	f.IntVar(&behind, "context", 128, "positions behind each sequence")
+	f.StringVar(&kv, "kv-type", "auto", "how keys and values are stored: auto, f32, bf16, fp8, q8")
 	f.Float64Var(&seconds, "seconds", 60, "begin nothing new after so many; making the model ready is not cut short")
 	f.StringVar(&estimate, "estimate", "", "estimate the times on another device too: gb10")
 	f.BoolVar(&facts, "facts", false, "where a model would be computed and how much memory there is, as JSON; nothing is measured")
@@ -117,8 +122,8 @@ type probeAnswer struct {
 }
 
 // runProbe opens the GPU and probes it.
-func runProbe(cmd *cobra.Command, o probe.Options) (*probe.Report, error) {
-	b, err := backend.New(backend.Options{Name: backend.CUDA})
+func runProbe(cmd *cobra.Command, o probe.Options, kv string) (*probe.Report, error) {
+	b, err := backend.New(backend.Options{Name: backend.CUDA, KV: kv})
 	if err != nil {
 		return nil, noDevice{err}
 	}

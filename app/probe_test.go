@@ -52,7 +52,7 @@ func TestProbeRefusesFlags(t *testing.T) {
 		want string
 	}{
 		{[]string{"--synthetic", "gpt-9"}, "qwen3.6-27b"}, {[]string{"--rows", "0"}, "0 rows"}, {[]string{"--rows", "x"}, "x"}, {[]string{"--seconds", "0"}, "--seconds is 0"},
-		{[]string{"--estimate", "abacus"}, "gb10"}, {[]string{"--context", "-3"}, "-3 positions"}, {[]string{"--synthetic", "qwen3.5-9b", "--model-dir", "x"}, "synthetic"}, {[]string{"more"}, "more"},
+		{[]string{"--estimate", "abacus"}, "gb10"}, {[]string{"--context", "-3"}, "-3 positions"}, {[]string{"--kv-type", "int3"}, "int3"}, {[]string{"--synthetic", "qwen3.5-9b", "--model-dir", "x"}, "synthetic"}, {[]string{"more"}, "more"},
 	} {
 		code, _, errs := velo(context.Background(), append([]string{"probe"}, c.args...)...)
 		if code != exitUsage || !strings.Contains(errs, c.want) {
