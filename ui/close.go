@@ -24,7 +24,7 @@ func (s *Shell) quit() {
 	s.settings.Width, s.settings.Height = size.Width, size.Height
 	s.settings.Page = s.current
 	deleted := s.sessions.Pending()
-	set := s.settings
+	s.keeper.change(s.settings)
 	keepEngine, keepSet := s.engine.Flush(), s.set.Flush()
 	s.status.job.Set("Closing: what was measured is being written.")
 	if s.bar.running {
@@ -32,7 +32,7 @@ func (s *Shell) quit() {
 	}
 	s.Thread.Work(func() func() {
 		s.End()
-		s.Console.SaveSettings(set)
+		s.keeper.keep(s.Console.SaveSettings)
 		_ = keepEngine() // what was typed last: there is nobody left to tell
 		_ = keepSet()
 		for _, id := range deleted {

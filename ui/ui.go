@@ -112,6 +112,7 @@ type Shell struct {
 	ticker     *ticker
 
 	settings console.Settings
+	keeper   settingsKeeper
 	palette  paletteBox
 	quitting bool
 	chosen   selection
@@ -428,11 +429,3 @@ func (s *Shell) SetMode(m look.Mode) {
 
 // Themed is to be called when the desktop changed between dark and light.
 func (s *Shell) Themed() { s.themed() }
-
-func (s *Shell) keepSettings() {
-	set := s.settings
-	s.Thread.Work(func() func() {
-		s.Console.SaveSettings(set)
-		return nil
-	})
-}

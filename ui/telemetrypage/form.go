@@ -280,8 +280,10 @@ func (f *form) Apply() {
 		return
 	}
 	f.page.Thread.Work(func() func() {
+		f.page.changing.Lock()
 		s.On = f.page.Telemetry.Settings().On // the switch is elsewhere
 		err := f.page.Telemetry.SaveSettings(s, token)
+		f.page.changing.Unlock()
 		return func() {
 			if err != nil {
 				f.page.Say(look.OnRed, sentence(err.Error()))

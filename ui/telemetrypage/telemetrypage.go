@@ -66,6 +66,8 @@ type Page struct {
 	wanted wanted
 	done   int // how often a state was put on screen
 
+	changing sync.Mutex // settings are read, changed and kept by one goroutine at a time
+
 	frozen  *console.TelemetrySnapshot // while paused; of Prepare
 	refresh refresh
 	whole   bool // the Prepare that runs draws everything
@@ -220,9 +222,11 @@ func (g *Page) Toggle() {
 // change changes the settings; what is typed and not applied stays in the form.
 func (g *Page) change(f func(*console.TelemetrySettings), said string) {
 	g.Thread.Work(func() func() {
+		g.changing.Lock()
 		s := g.Telemetry.Settings()
 		f(&s)
 		err := g.Telemetry.SaveSettings(s, nil)
+		g.changing.Unlock()
 		return func() {
 			switch {
 			case err != nil:
