@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"math"
 	"strings"
 
@@ -8,21 +9,26 @@ import (
 	"velo/engine/host"
 )
 
-// watchGPU begins to read the GPU that the model is computed on, once a second. stop ends it.
+// watchGPU begins to read the GPU that the model is computed on, once a second. stop ends it. All of
+// it is on a goroutine of its own: the library may take as long to open as the driver does.
 func (s *service) watchGPU() (stop func()) {
-	sensor, err := s.engine.Sensor()
-	switch {
-	case err != nil:
-		s.log.Warn("nothing will be known of the GPU's state", "why", err)
-		return func() {}
-	case sensor == nil:
-		return func() {}
-	}
-	s.log.Info("reading the GPU's state once a second", "driver", sensor.Driver())
-	w := host.WatchGPU(sensor.Read, func(err error) { s.log.Warn("the GPU's state was not read", "why", err) })
-	s.gpu.Store(w)
-	// The library stays open: a reading may still be under way.
-	return w.Stop
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		defer s.queue.Guard(exitAbort)
+		sensor, err := s.engine.Sensor()
+		if err != nil {
+			s.log.Warn("nothing will be known of the GPU's state", "why", err)
+		}
+		if sensor == nil || ctx.Err() != nil {
+			return
+		}
+		s.log.Info("reading the GPU's state once a second", "driver", sensor.Driver())
+		w := host.WatchGPU(sensor.Read, func(err error) { s.log.Warn("the GPU's state was not read", "why", err) })
+		s.gpu.Store(w)
+		<-ctx.Done()
+		w.Stop() // the library stays open: a reading may still be under way
+	}()
+	return stop
 }
 
 // lastGPU is what the GPU told last.

@@ -148,7 +148,7 @@ func probeModel(ctx context.Context, b backend.Prober, o *Options, r *Report, en
 		if ctx.Err() != nil || time.Now().After(end) {
 			break
 		}
-		say("measuring a step of %d rows with %d positions behind each", n, o.Context)
+		say("measuring a decode step, rows: %d, positions behind each: %d", n, o.Context)
 		s, err := probeStep(b, m, n, o.Context, end)
 		if err != nil {
 			return nil, err
