@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
@@ -195,13 +196,11 @@ var _ ops.Sampler = (*Backend)(nil)
 
 // Samples tells whether a choice can be made on the device.
 func (b *Backend) Samples(p *sample.Pick, vocab, n int) bool {
-	return n <= min(mostPicks, b.options.Rows) && vocab <= mostVocab && p.Top <= mostTop
+	return n <= b.choice.rows && vocab == b.choice.vocab && p.Top <= mostTop
 }
 
 // Sample chooses a token from row rows[i] of logits for picks[i].
 func (b *Backend) Sample(logits ops.Buffer, rows []int32, picks []sample.Pick) {
-	f := logits.(*buffer)
-	b.must(b.choosing(f.cols))
 	words := 0
 	for i := range picks {
 		words += listWords(&picks[i])
@@ -225,25 +224,26 @@ func (b *Backend) Sample(logits ops.Buffer, rows []int32, picks []sample.Pick) {
 	b.note(c)
 }
 
-// choosing makes room for the choice of tokens of a vocabulary.
-func (b *Backend) choosing(vocab int) error {
-	rows := min(mostPicks, b.options.Rows)
-	if b.choice.vocab == vocab {
+// SampleFrom makes room for the choice of tokens from rows of logits.
+func (b *Backend) SampleFrom(logits ops.Buffer) error {
+	f := logits.(*buffer)
+	if b.failed != nil {
+		return b.failed
+	}
+	if f.cols > mostVocab || b.choice.vocab == f.cols && b.choice.rows >= min(mostPicks, f.rows) {
 		return nil
 	}
 	var errs []error
 	b.forget(&errs)
-	if len(errs) > 0 && errs[0] != nil {
-		return errs[0]
-	}
-	if err := b.choice.take(b.memory.Take, vocab, rows); err != nil {
-		return err
-	}
+	rows := min(mostPicks, f.rows)
+	errs = append(errs, b.choice.take(b.memory.Take, f.cols, rows))
 	if b.chosen == nil {
 		var err error
-		if b.chosen, err = b.device.HostMemory(4 * choiceWords * rows); err != nil {
-			return err
-		}
+		b.chosen, err = b.device.HostMemory(4 * choiceWords * mostPicks)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	b.choice.chosen = b.chosen.Memory
 	return nil

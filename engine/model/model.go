@@ -98,6 +98,11 @@ func New(config *weights.Config, source Source, backend ops.Backend, o Options) 
 	}
 	m.selected = b.buffer(o.Outputs, m.Config.Hidden)
 	m.logits = b.buffer(o.Outputs, m.Config.Vocab)
+	if m.sampler != nil {
+		if err := m.sampler.SampleFrom(m.logits); err != nil {
+			return nil, fmt.Errorf("cannot make room for the choice of tokens: %w", err)
+		}
+	}
 	// Every sequence may leave its last page partly empty.
 	pages := (o.Tokens+ops.PageTokens-1)/ops.PageTokens + o.Sequences
 	var err error

@@ -8,6 +8,8 @@ import "velo/engine/sample"
 // may differ where the draw, or a cut, meets the edge of a token's probability.
 type Sampler interface {
 	Backend
+	// SampleFrom makes room for choices from rows of logits, once when a model is made.
+	SampleFrom(logits Buffer) error
 	// Samples tells whether a choice can be made there, among a vocabulary of that size and as one
 	// of n in a step. If not, the host reads the logits.
 	Samples(p *sample.Pick, vocab, n int) bool

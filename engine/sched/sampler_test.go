@@ -47,6 +47,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+func (b *choosing) SampleFrom(logits ops.Buffer) error {
+	b.sampler = sample.New(logits.Cols())
+	return nil
+}
+
 func (b *choosing) Samples(p *sample.Pick, vocab, n int) bool {
 	return n <= 12 && p.Top <= 4 && p.MinP == 0
 }
@@ -55,9 +60,6 @@ func (b *choosing) Sample(logits ops.Buffer, rows []int32, picks []sample.Pick) 
 	all := b.Read(logits, int(slices.Max(rows))+1)
 	b.chosen = b.chosen[:0]
 	for i := range picks {
-		if b.sampler == nil {
-			b.sampler = sample.New(logits.Cols())
-		}
 		row := all[int(rows[i])*logits.Cols():][:logits.Cols()]
 		r, err := b.sampler.Choose(&picks[i], row)
 		if err != nil {
