@@ -12,7 +12,7 @@ import (
 type Place struct {
 	Name    string      // CPU or CUDA
 	Device  string      // of a GPU: its name
-	Memory  host.Memory // of the GPU, or of the machine
+	Memory  host.Memory // of the GPU, or of the machine; zero: not known
 	Unified bool        // the GPU's memory is the machine's
 	Passed  error       // why the GPU was passed over, where none was asked for by name
 }
@@ -45,11 +45,7 @@ func resolve(o Options, gpu *accelerator, machine func() (host.Memory, error)) (
 	o.Name = p.Name
 	if p.Name == CPU || p.Unified {
 		// A driver counts the page cache of a shared memory as used; the system gives that back.
-		m, err := machine()
-		if err != nil {
-			return o, p, err
-		}
-		p.Memory = m
+		p.Memory, _ = machine() // where it cannot be read it is not known
 	}
 	return o, p, nil
 }
@@ -58,12 +54,14 @@ func resolve(o Options, gpu *accelerator, machine func() (host.Memory, error)) (
 // graphs, and scratch.
 const ownRoom = 512 << 20
 
-// Room is how many bytes a model may take there. keep is what is to be left of the machine's
+// Room is how many bytes a model may take there, 0 if that is not known. keep is what is to be left of the machine's
 // memory, of which a tenth at least stays where a GPU shares it; a GPU's own memory is of no
 // concern to it.
 func (p Place) Room(keep int64) int64 {
 	free := p.Memory.Available
 	switch {
+	case p.Memory.Total == 0:
+		return 0
 	case p.Name == CPU:
 		free -= keep
 	case p.Unified:

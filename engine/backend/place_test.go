@@ -46,10 +46,11 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %+v, %+v, room %d, %v", c.title, o, p, p.Room(keep), err)
 		}
 	}
-	if _, _, err := resolve(Options{Name: CPU}, nil, func() (host.Memory, error) { return host.Memory{}, errors.New("no /proc") }); err == nil {
-		t.Error("a machine that does not tell its memory has some")
+	_, p, err := resolve(Options{}, gb10, func() (host.Memory, error) { return host.Memory{}, errors.New("no /proc") })
+	if err != nil || p.Name != CUDA || p.Room(keep) != 0 {
+		t.Errorf("a machine that does not tell its memory: %+v, room %d, %v", p, p.Room(keep), err)
 	}
-	if p := (Place{Name: CPU, Memory: host.Memory{Available: 1 << 30}}); p.Room(keep) != 1 {
+	if p := (Place{Name: CPU, Memory: host.Memory{Total: 2 << 30, Available: 1 << 30}}); p.Room(keep) != 1 {
 		t.Errorf("less than nothing is %d", p.Room(keep))
 	}
 }
