@@ -23,6 +23,7 @@ type fakeTelemetry struct {
 	records  [][]stream.Key
 	stopped  []string
 	fail     error
+	receiver *otlp.Receiver // a real one whose state is shown; nil = what the test put in
 }
 
 var _ console.Telemetry = (*fakeTelemetry)(nil)
@@ -67,6 +68,9 @@ func (t *fakeTelemetry) FreePort(from int) int {
 }
 
 func (t *fakeTelemetry) State() otlp.State {
+	if t.receiver != nil {
+		return t.receiver.State()
+	}
 	defer t.lock()()
 	return t.snapshot.State
 }
@@ -74,6 +78,9 @@ func (t *fakeTelemetry) State() otlp.State {
 func (t *fakeTelemetry) Snapshot(q otlp.Query) console.TelemetrySnapshot {
 	defer t.lock()()
 	t.queries = append(t.queries, q)
+	if t.receiver != nil {
+		return console.TelemetrySnapshot{Snapshot: t.receiver.Snapshot(q)}
+	}
 	s := t.snapshot
 	s.Panels = nil
 	for _, p := range t.snapshot.Panels {

@@ -8,20 +8,31 @@ import (
 // clock is the receiver's: monotonic, going on while the machine sleeps, with the wall-clock time of
 // its zero. Setting the wall clock does not move it.
 type clock struct {
+	from  Clocks
 	zero  time.Time
 	slept atomic.Int64 // nanoseconds that the machine slept since zero, as of the last look
 	first time.Duration
 	stray time.Duration // wall clock − this clock, at the last look
 }
 
-func newClock() *clock {
-	c := &clock{zero: time.Now()}
-	c.first = asleep()
+// Clocks are those of the machine.
+type Clocks struct {
+	Now    func() time.Time              // its wall clock, with a monotonic reading as time.Now has it
+	Since  func(time.Time) time.Duration // monotonic time since a reading of Now; stands still while the machine sleeps
+	Asleep func() time.Duration          // how long the machine slept since it was started
+}
+
+func newClock(from Clocks) *clock {
+	if from.Now == nil {
+		from = Clocks{time.Now, time.Since, asleep}
+	}
+	c := &clock{from: from, zero: from.Now()}
+	c.first = from.Asleep()
 	return c
 }
 
 // now is the time since zero.
-func (c *clock) now() time.Duration { return time.Since(c.zero) + time.Duration(c.slept.Load()) }
+func (c *clock) now() time.Duration { return c.from.Since(c.zero) + time.Duration(c.slept.Load()) }
 
 // wall is a time of this clock as nanoseconds since 1970.
 func (c *clock) wall(t time.Duration) int64 { return c.zero.UnixNano() + int64(t) }
@@ -39,12 +50,12 @@ const leastJump = 500 * time.Millisecond
 // look compares the clocks. It is called about once a second by one goroutine.
 func (c *clock) look() (Jump, bool) {
 	var j Jump
-	if s := asleep() - c.first; s > 0 {
+	if s := c.from.Asleep() - c.first; s > 0 {
 		j.Slept = s - time.Duration(c.slept.Load())
 		c.slept.Store(int64(s))
 	}
 	now := c.now()
-	stray := time.Duration(time.Now().UnixNano() - c.wall(now))
+	stray := time.Duration(c.from.Now().UnixNano() - c.wall(now))
 	j.Set = stray - c.stray
 	c.stray = stray
 	j.At = now

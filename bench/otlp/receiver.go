@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Listen opens a listener; nil = net.Listen with "tcp".
 	Listen func(address string) (net.Listener, error)
+	// Clocks are the machine's; the zero value is what it has. Tests set them.
+	Clocks Clocks
 }
 
 // Receiver is a receiver, its listeners and its state. New makes one.
@@ -46,7 +48,7 @@ type Receiver struct {
 
 // New returns a receiver that is off: Configure turns it on.
 func New(o Options) *Receiver {
-	c := newClock()
+	c := newClock(o.Clocks)
 	r := &Receiver{clock: c, admission: newAdmission(c.now), hub: newHub(Config{}), reading: make(chan struct{}, 2),
 		end: make(chan struct{}), ended: make(chan struct{})}
 	r.admission.configure(Limits{})

@@ -320,7 +320,7 @@ func TestConfigurationsAreChecked(t *testing.T) {
 // TestClockJumps: the wall clock is set, or the machine sleeps; listeners are looked at and the jump is
 // told.
 func TestClockJumps(t *testing.T) {
-	c := newClock()
+	c := newClock(Clocks{})
 	if j, ok := c.look(); ok {
 		t.Errorf("a jump out of nothing: %+v", j)
 	}
