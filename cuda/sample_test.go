@@ -382,3 +382,46 @@ func BenchmarkChoose(b *testing.B) {
 		fmt.Printf("%-40s%s µs at 1, 4, 16 rows\n", c.name, line.String())
 	}
 }
+
+// A choice is written as sample.cu reads it; this runs without a device.
+func TestPickWords(t *testing.T) {
+	mask := sample.NewMask(70)
+	mask.Allow(33)
+	mask.Allow(69)
+	p := sample.Pick{Temperature: 0.5, TopK: 100, TopP: 0.9, MinP: 0.1, Repetition: 1.5, Presence: 0.25, Frequency: 0.75, Uniform: 0.625,
+		Bias: []sample.Bias{{Token: 7, Bias: -2}}, Seen: []int32{9, 4}, Count: []int32{4: 3, 9: 0}, Mask: mask, Top: 5}
+	w, memory := make([]int32, pickWords), make([]int32, 0, 100)
+	s := words32(w, &p, 6, func(n int) (int, []int32) {
+		place := len(memory)
+		memory = memory[:place+n]
+		return 1000 + place, memory[place:]
+	})
+	float := func(i int) float32 { return math.Float32frombits(uint32(w[i])) }
+	if u := math.Float64frombits(uint64(uint32(w[0])) | uint64(uint32(w[1]))<<32); u != 0.625 || w[2] != 6 || w[4] != 100 || w[5] != 5 || s != (stages{true, true}) {
+		t.Errorf("%v, %v, %v", u, w, s)
+	}
+	if want := int32(draws | cuts | changes | probabilities | repeats | binned); w[3] != want {
+		t.Errorf("flags are %b, not %b", w[3], want)
+	}
+	if float(6) != 2 || float(7) != float32(math.Log(float64(p.MinP))) || float(8) != 0.9 || float(9) != 1.5 || float(10) != 0.25 || float(11) != 0.75 {
+		t.Errorf("numbers are %v", w)
+	}
+	if w[12] != 1000 || w[13] != 1 || memory[0] != 7 || math.Float32frombits(uint32(memory[1])) != -2 {
+		t.Errorf("the bias is %v in %v", w[12:14], memory)
+	}
+	if w[14] != 1002 || w[15] != 2 || fmt.Sprint(memory[2:6]) != "[9 0 4 3]" {
+		t.Errorf("what was seen is %v in %v", w[14:16], memory)
+	}
+	if w[16] != 1006 || fmt.Sprint(memory[6:]) != "[0 2 32 0]" || len(memory) != listWords(&p) {
+		t.Errorf("the mask is %v in %v", w[16], memory)
+	}
+	greedy := sample.Pick{Temperature: 1, TopK: 1, Top: sample.NoLogProbs}
+	if s := words32(w, &greedy, 0, nil); w[3] != 0 || s != (stages{}) {
+		t.Errorf("a greedy choice has flags %b and needs %v", w[3], s)
+	}
+	for _, vocab := range []int{1, 256, 257, 2048, 2049, 32000, 151936, 248320, mostVocab} {
+		if width, slices := sliced(vocab); slices > mostSlices || width%sliceThreads != 0 || width*slices < vocab || width*(slices-1) >= vocab {
+			t.Errorf("a vocabulary of %d is cut into %d slices of %d", vocab, slices, width)
+		}
+	}
+}
