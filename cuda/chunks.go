@@ -7,7 +7,7 @@ import "velo/engine/ops"
 // Rows of a segment that the convolution and the delta rule take at once, see
 // kernels/chunks.cu.
 const (
-	stretchRows  = 16
+	stretchRows  = 32
 	chunkRows    = 64
 	chunkColumns = 32 // of a matrix a block
 )

@@ -8,8 +8,8 @@ import (
 	"velo/cuda/kernels"
 )
 
-// MaxRows is the largest number of rows that read a matrix once; more are taken 64 at a
-// time.
+// MaxRows is the largest number of rows that have the bits of one row at a time; more go
+// through products of their own (kernels/product.cu).
 const MaxRows = 16
 
 // Format is how the weights of a matrix are stored.
@@ -63,7 +63,6 @@ type Kernels struct {
 	device *Device
 	narrow [len(formats)][2][len(shapes)]*Kernel // products of up to 8 and of up to 16 rows
 	wide   [len(formats)]*Kernel                 // of up to 16, with a large matrix
-	tiled  [len(formats)]*Kernel                 // of more
 	few    *Kernel                               // with a matrix of few rows in 16 bits
 	pack   [BF16 + 1]*Kernel
 	factor *Kernel    // of rows in bfloat16
@@ -73,6 +72,7 @@ type Kernels struct {
 	elementKernels
 	attentionKernels
 	recurrentKernels
+	products productKernels
 	sampleKernels
 
 	own      *Pool  // what follows lies here
@@ -114,6 +114,7 @@ func (d *Device) Kernels() (*Kernels, error) {
 	k.attentionKernels.find(func(to **Kernel, name string) { find(to, "attention", name) })
 	k.recurrentKernels.find(func(to **Kernel, name string) { find(to, "recurrent", name) })
 	k.chunkKernels.find(func(to **Kernel, name string) { find(to, "chunks", name) })
+	k.products.find(func(to **Kernel, name string) { find(to, "product", name) })
 	k.sampleKernels.find(func(to **Kernel, name string) { find(to, "sample", name) })
 	find(&k.read, "memory", "read_memory")
 	find(&k.fill, "memory", "fill_random")
@@ -128,8 +129,7 @@ func (d *Device) Kernels() (*Kernels, error) {
 		find(&k.pack[f], "pack", "pack_"+format)
 		find(&k.embed[f], "elements", "embed_"+format)
 		find(&k.wide[f], "linear", "linear_"+format+"_n16")
-		find(&k.tiled[f], "linear", "linear_"+format+"_n64")
-		products := []*Kernel{k.wide[f], k.tiled[f]}
+		products := []*Kernel{k.wide[f]}
 		for i := range k.narrow[f] {
 			for j, s := range shapes {
 				find(&k.narrow[f][i][j], "linear", fmt.Sprintf("linear_%s_r%d_s%d_n%d", format, s.tiles, s.stages, 8*(i+1)))
@@ -144,6 +144,9 @@ func (d *Device) Kernels() (*Kernels, error) {
 	}
 	if err == nil {
 		err = k.chunkKernels.allow()
+	}
+	if err == nil {
+		err = k.products.allow()
 	}
 	if err != nil {
 		return nil, err
@@ -308,7 +311,7 @@ func operandBytes(cols, rows int) int64 {
 	if rows <= MaxRows {
 		rows = MaxRows
 	} else {
-		rows = (rows + tiledX - 1) / tiledX * tiledX
+		rows = (rows + productGroup - 1) / productGroup * productGroup
 	}
 	return int64(rows) * 2 * int64(operandWidth(cols))
 }
@@ -338,7 +341,7 @@ func tiles(n int) int {
 	case n <= MaxRows:
 		return 2
 	}
-	return tiledX / 8
+	return productGroup / 8
 }
 
 // The rows that an operand is made of (kernels/activations.cuh).

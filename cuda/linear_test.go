@@ -324,39 +324,6 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 		}
 	}
 	k.scratch = scratch
-	// The same rows over and over, as many as take the tensor cores 64 at a time.
-	for _, n := range []int{17, 64, 65, 150} {
-		many := make([]float32, 0, n*m.in)
-		for i := range n {
-			many = append(many, x[i%MaxRows*m.in:][:m.in]...)
-		}
-		mark := p.used
-		ms := take(t, p, int64(4*len(many)))
-		if err := Upload(ms, many); err != nil {
-			t.Fatal(err)
-		}
-		o, err := k.Operand(p, m.in, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := o.values.Fill(0xff); err != nil {
-			t.Fatal(err)
-		}
-		if err := k.Split(o, ms, n, m.in); err != nil {
-			t.Fatal(err)
-		}
-		y := newOutput(t, p, n*m.out)
-		y.poison(t)
-		if err := k.Linear(&Product{Y: y.all, Pitch: m.out, X: o, M: m}); err != nil {
-			t.Fatal(err)
-		}
-		for i, v := range y.read(t, n*m.out) {
-			if want := all[i/m.out%MaxRows*m.out+i%m.out]; v != want {
-				t.Fatalf("value %d of row %d of %d is %g, and %g among %d", i%m.out, i/m.out, n, v, want, MaxRows)
-			}
-		}
-		p.used = mark
-	}
 	// Bias and pitch, then on top of it.
 	if err := k.Split(o, xs, MaxRows, m.in); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,14 +20,19 @@ var benched = []string{"qwen3.6-27b:nvfp4", "qwen3.5-9b:nvfp4", "qwen3.5-9b:fp8"
 
 // BenchmarkModel times steps of models of true shapes with random weights: decode for
 // 1 to 16 sequences, with what each kind of kernel takes, and prefill. VELO_BENCH
-// chooses by the beginning of a name, "qwen3.5-9b:nvfp4" for example.
+// chooses by the beginning of a name, "qwen3.5-9b:nvfp4" for example; VELO_ROWS is how
+// many rows of a prompt are a step, and then there is no decode.
 func BenchmarkModel(b *testing.B) {
 	for _, name := range benched {
 		if !strings.HasPrefix(name, os.Getenv("VELO_BENCH")) {
 			continue
 		}
 		func() {
-			backend := newBackend(b, BackendOptions{Rows: 512})
+			rows, promptsOnly := 512, false
+			if n, err := strconv.Atoi(os.Getenv("VELO_ROWS")); err == nil {
+				rows, promptsOnly = n, true
+			}
+			backend := newBackend(b, BackendOptions{Rows: rows})
 			defer backend.Close()
 			begin := time.Now()
 			w, err := synthetic.Open(name)
@@ -44,7 +50,7 @@ func BenchmarkModel(b *testing.B) {
 			fmt.Printf("%s: ready after %v, %.1f GB\n", name, time.Since(begin).Round(time.Millisecond), float64(bytes)/1e9)
 			for _, past := range []int{128, 8192} {
 				for _, n := range []int{1, 2, 4, 8, 16} {
-					if past > 1000 && n > 2 {
+					if promptsOnly || past > 1000 && n > 2 {
 						continue
 					}
 					decode(b, m, backend, name, n, past)

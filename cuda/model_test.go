@@ -244,6 +244,20 @@ func TestSteps(t *testing.T) {
 			})
 		}
 	}
+	// Keys of the delta rule that go in chunks.
+	for _, dim := range []int{64, 128} {
+		t.Run(fmt.Sprintf("delta rule/%d", dim), func(t *testing.T) {
+			b := newBackend(t, BackendOptions{Rows: 300})
+			c := &weights.Config{Architecture: weights.Qwen35, Layers: 2, Hidden: 128, Heads: 4, KVHeads: 2, HeadDim: 64, Intermediate: 96, Vocab: 300,
+				MaxPosition: 4096, RopeTheta: 1e6, PartialRotary: 1, RMSEps: 1e-6, QKNorm: true, NormOnePlus: true, LinearKeyHeads: 2, LinearValueHeads: 4,
+				LinearKeyDim: dim, LinearValueDim: dim, ConvKernel: 4, LayerTypes: []string{weights.LinearAttention, weights.FullAttention}}
+			m, err := model.New(c, made{c}, b, model.Options{Tokens: 900, Sequences: 8, Outputs: 128})
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps(t, b, m)
+		})
+	}
 }
 
 // made is a model of Qwen3's family with random weights.
@@ -252,14 +266,25 @@ type made struct{ c *weights.Config }
 func (s made) Tensor(name string) (*weights.Tensor, bool) {
 	c := s.c
 	queries, pairs := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	keys, values := c.LinearKeyHeads*c.LinearKeyDim, c.LinearValueHeads*c.LinearValueDim
 	parts := strings.Split(name, ".")
 	shape, ok := map[string][]int{
 		"embed_tokens": {c.Vocab, c.Hidden}, "lm_head": {c.Vocab, c.Hidden}, "norm": {c.Hidden},
 		"input_layernorm": {c.Hidden}, "post_attention_layernorm": {c.Hidden}, "q_norm": {c.HeadDim}, "k_norm": {c.HeadDim},
 		"q_proj": {queries, c.Hidden}, "k_proj": {pairs, c.Hidden}, "v_proj": {pairs, c.Hidden}, "o_proj": {c.Hidden, queries},
 		"gate_proj": {c.Intermediate, c.Hidden}, "up_proj": {c.Intermediate, c.Hidden}, "down_proj": {c.Hidden, c.Intermediate},
+		"in_proj_qkv": {keys + keys + values, c.Hidden}, "in_proj_z": {values, c.Hidden}, "out_proj": {c.Hidden, values},
+		"in_proj_a": {c.LinearValueHeads, c.Hidden}, "in_proj_b": {c.LinearValueHeads, c.Hidden}, "conv1d": {keys + keys + values, 1, c.ConvKernel},
 	}[parts[max(0, len(parts)-2)]]
-	if !ok || parts[len(parts)-1] != "weight" {
+	switch last := parts[len(parts)-1]; {
+	case last == "A_log" || last == "dt_bias":
+		shape, ok = []int{c.LinearValueHeads}, true
+	case strings.HasSuffix(name, "linear_attn.norm.weight"):
+		shape = []int{c.LinearValueDim}
+	case last != "weight":
+		ok = false
+	}
+	if !ok {
 		return nil, false
 	}
 	seed, n := uint64(0), 1
@@ -298,20 +323,37 @@ func steps(t *testing.T, b *Backend, m *model.Model) {
 		s := sequence(t, m)
 		var got [][]float32
 		for left := tokens; len(left) > 0; {
-			n := 1 + r.IntN(min(len(left), 1+r.IntN(60)))
+			n := 1 + r.IntN(min(len(left), MaxRows))
 			got = append(got, feed(t, m, s, left[:n])...)
 			left = left[n:]
 		}
 		s.Free()
-		sameBits(t, "prefill", got, want)
+		sameBits(t, "up to 16 rows at a time", got, want)
 	}
 	b.options.Eager = false
-	lengths := []int{1, 17, 5, 2, 30, 200}
+	// In steps of more than 16 rows sums are taken in another order, and the delta rule goes
+	// in chunks: a prompt is as near to the exact logits, so it is near these.
+	for range 4 {
+		s := sequence(t, m)
+		var got [][]float32
+		for left := tokens; len(left) > 0; {
+			n := min(len(left), 1+r.IntN(60))
+			got = append(got, feed(t, m, s, left[:n])...)
+			left = left[n:]
+		}
+		s.Free()
+		_, rms, size := apart(got, want)
+		if most := math.Sqrt2 * roundings(&m.Config) * size; !(rms < most) || size == 0 {
+			t.Errorf("a prompt's logits are off by %g of %g from those of single tokens, more than %g", rms, size, most)
+		}
+	}
+	// Each prompt is a step of more than 16 rows by itself too, and the second step is not.
+	lengths, more := []int{18, 17, 25, 22, 30, 170}, []int{1, 2, 3, 4, 5, 1}
 	want = nil
 	for i, n := range lengths {
 		s := sequence(t, m)
 		prompt(t, m, s, words(m, uint64(i), n))
-		want = append(want, feed(t, m, s, words(m, uint64(10+i), i+1))...)
+		want = append(want, feed(t, m, s, words(m, uint64(10+i), more[i]))...)
 		s.Free()
 	}
 	first, second := m.NewStep(), m.NewStep()
@@ -325,7 +367,7 @@ func steps(t *testing.T, b *Backend, m *model.Model) {
 	}
 	logitsOf(t, m, first)
 	for i, s := range all {
-		if err := second.Add(s, words(m, uint64(10+i), i+1), i+1); err != nil {
+		if err := second.Add(s, words(m, uint64(10+i), more[i]), more[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

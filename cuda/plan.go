@@ -73,19 +73,6 @@ func wideShared(format Format) int {
 	return wideStages * (wideRows/16*f.bytes + MaxRows*f.cols*2)
 }
 
-// Blocks for more than 16 rows: 128 rows of W by 64 of x, and how many units are on their
-// way.
-const tiledRows, tiledX, tiledThreads = 128, 64, 256
-
-var tiledStages = [...]int{F16: 4, FP8: 3, NVFP4: 2}
-
-// tiledProduct launches a product of more than 16 rows.
-func (k *Kernels) tiledProduct(m *Matrix, n int, a *Args) error {
-	f := &formats[m.format]
-	return k.tiled[m.format].Launch(Grid{X: (n + tiledX - 1) / tiledX, Y: (m.out + tiledRows - 1) / tiledRows, Block: tiledThreads,
-		Shared: tiledStages[m.format] * (tiledRows/16*f.bytes + tiledX*f.cols*2)}, a)
-}
-
 // product launches a product as c says.
 func (k *Kernels) product(p *Product, c choice) error {
 	m, n := p.M, p.X.n
@@ -93,7 +80,7 @@ func (k *Kernels) product(p *Product, c choice) error {
 		Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits).Bool(p.Add).Int(p.X.width)
 	switch {
 	case n > MaxRows:
-		return k.tiledProduct(m, n, a)
+		return k.promptProduct(p, productTile(m.out, n, k.device.facts.SMs))
 	case c.shape == wideShape:
 		return k.wideProduct(m, c.splits, a)
 	}

@@ -11,7 +11,8 @@
 #include "mma.cuh"
 
 const int TAPS = 8;         // most taps of a convolution
-const int STRETCH = 16;     // rows that a thread of the convolution takes
+const int STRETCH = 32;     // rows that a thread of the convolution takes
+const int AT_ONCE = 8;      // of them, asked for before those ahead are done
 const int CHUNK = 64;       // rows of a chunk of the delta rule
 const int COLUMNS = 32;     // of a matrix that a block of the delta rule takes
 
@@ -50,51 +51,69 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // x = silu(convolution of x), a thread a channel of a stretch; the sum is that of
-// convolve in recurrent.cu.
-extern "C" __global__ void __launch_bounds__(128)
-    convolve_stretches(float *x, int pitch, const float *w, float *states, u64 slot_size, u64 layer_at, const int *first,
-                       const int *rows, const int *slots, int segments, int cols, int taps, const float *edges) {
-	begin();
+// convolve in recurrent.cu. There are `taps` taps, MOST of them at most.
+template <int MOST>
+DEVICE void convolve_stretch(float *x, int pitch, const float *w, float *states, u64 slot_size, u64 layer_at, const int *first,
+                             const int *rows, const int *slots, int segments, int cols, int taps, const float *edges) {
 	const int c = blockIdx.x * blockDim.x + threadIdx.x;
 	const Chunk k = chunk_of<STRETCH>(blockIdx.y, first, rows, segments, 0);
 	if (k.segment < 0 || c >= cols)
 		return;
-	float weights[TAPS], past[TAPS];
+	float weights[MOST], past[MOST];
 #pragma unroll
-	for (int j = 0; j < TAPS; j++) {
+	for (int j = 0; j < MOST; j++) {
 		weights[j] = j < taps ? w[c * taps + j] : 0;
 		past[j] = j < taps - 1 ? edges[((size_t)blockIdx.y * (taps - 1) + j) * cols + c] : 0;
 	}
-	float *at = x + (size_t)k.start * pitch + c, in[STRETCH];
-	const int count = k.end - k.start;
+	float next[AT_ONCE];
+	auto ask = [&](int start) {
 #pragma unroll
-	for (int i = 0; i < STRETCH; i++)
-		in[i] = i < count ? at[(size_t)i * pitch] : 0;
+		for (int i = 0; i < AT_ONCE; i++)
+			next[i] = start + i < k.end ? x[(size_t)(start + i) * pitch + c] : 0;
+	};
+	ask(k.start);
+	for (int start = k.start; start < k.end; start += AT_ONCE) {
+		float *at = x + (size_t)start * pitch + c, in[AT_ONCE];
 #pragma unroll
-	for (int i = 0; i < STRETCH; i++) {
-		if (i >= count)
-			break;
-		float sum = 0;
+		for (int i = 0; i < AT_ONCE; i++)
+			in[i] = next[i];
+		ask(start + AT_ONCE);
 #pragma unroll
-		for (int j = 0; j < TAPS; j++)
-			if (j == taps - 1)
-				past[j] = in[i];
+		for (int i = 0; i < AT_ONCE; i++) {
+			if (start + i >= k.end)
+				break;
+			float sum = 0;
 #pragma unroll
-		for (int j = 0; j < TAPS; j++)
-			if (j < taps)
-				sum += weights[j] * past[j];
+			for (int j = 0; j < MOST; j++)
+				if (j == taps - 1)
+					past[j] = in[i];
 #pragma unroll
-		for (int j = 0; j < TAPS - 1; j++)
-			past[j] = past[j + 1];
-		at[(size_t)i * pitch] = sum / (1 + expf(-sum));
+			for (int j = 0; j < MOST; j++)
+				if (j < taps)
+					sum += weights[j] * past[j];
+#pragma unroll
+			for (int j = 0; j < MOST - 1; j++)
+				past[j] = past[j + 1];
+			at[(size_t)i * pitch] = sum / (1 + expf(-sum));
+		}
 	}
 	if (k.end == k.last) {
 		float *state = states + slots[k.segment] * slot_size + layer_at + c;
 #pragma unroll
-		for (int j = 0; j < TAPS; j++)
+		for (int j = 0; j < MOST; j++)
 			if (j < taps - 1)
 				state[(size_t)j * cols] = past[j];
 	}
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+    convolve_stretches(float *x, int pitch, const float *w, float *states, u64 slot_size, u64 layer_at, const int *first,
+                       const int *rows, const int *slots, int segments, int cols, int taps, const float *edges) {
+	begin();
+	if (taps == 4) // what models have
+		convolve_stretch<4>(x, pitch, w, states, slot_size, layer_at, first, rows, slots, segments, cols, 4, edges);
+	else
+		convolve_stretch<TAPS>(x, pitch, w, states, slot_size, layer_at, first, rows, slots, segments, cols, taps, edges);
 }
 
 // Four 8 × 8 matrices of halves from shared memory, an address of 16 bytes a lane: as
@@ -170,9 +189,9 @@ DEVICE void prepare(const float *q, int q_pitch, int q_stride, const float *k, i
                     const int *rows, int segments, int least, int from, int heads, int key_heads, int tiled,
                     u8 *scratch) {
 	const int PITCH = DK + 8, LOWER = CHUNK + 4;
-	const int LATER = 2 * LOWER > PITCH ? 2 * LOWER : PITCH;
-	__shared__ __align__(16) u16 keys[CHUNK * PITCH], queries[CHUNK * LATER];
-	float *lower = (float *)queries; // once these are done with
+	const int MOST = 2 * LOWER > PITCH ? 2 * LOWER : PITCH;
+	__shared__ __align__(16) u16 keys[CHUNK * MOST], queries[CHUNK * MOST];
+	float *lower = (float *)queries, *inverse = (float *)keys; // once these are done with
 	__shared__ float sums[CHUNK], betas[CHUNK];
 	begin();
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -208,22 +227,34 @@ DEVICE void prepare(const float *q, int q_pitch, int q_stride, const float *k, i
 		sums[2 * lane] = sum - pair + log[0];
 		sums[2 * lane + 1] = sum;
 	}
-	for (int i = warp; i < 2 * CHUNK; i += 8) {
-		const int row = i / 2;
-		float part[DK / 32], sum = 0;
-		const float *at = i % 2 ? k + (size_t)(chunk.start + row) * k_pitch + (size_t)key_head * k_stride
-		                        : q + (size_t)(chunk.start + row) * q_pitch + (size_t)key_head * q_stride;
+	// A warp takes a q or a k after the other, eight of them on their way at once.
+	const int ITEMS = 8;
 #pragma unroll
-		for (int j = 0; j < DK / 32; j++) {
-			part[j] = row < count ? at[32 * j + lane] : 0;
-			sum += part[j] * part[j];
+	for (int half = 0; half < 2 * CHUNK / 8 / ITEMS; half++) {
+		float part[ITEMS][DK / 32];
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++) {
+			const int item = (half * ITEMS + i) * 8 + warp, row = item / 2;
+			const float *at = item % 2 ? k + (size_t)(chunk.start + row) * k_pitch + (size_t)key_head * k_stride
+			                           : q + (size_t)(chunk.start + row) * q_pitch + (size_t)key_head * q_stride;
+#pragma unroll
+			for (int j = 0; j < DK / 32; j++)
+				part[i][j] = row < count ? at[32 * j + lane] : 0;
 		}
-		for (int j = 16; j; j /= 2)
-			sum += __shfl_xor_sync(~0u, sum, j);
-		const float scale = (i % 2 ? 1 : rsqrtf((float)DK)) / sqrtf(sum + 1e-6f);
 #pragma unroll
-		for (int j = 0; j < DK / 32; j++)
-			(i % 2 ? keys : queries)[row * PITCH + 32 * j + lane] = half_bits(part[j] * scale);
+		for (int i = 0; i < ITEMS; i++) {
+			const int item = (half * ITEMS + i) * 8 + warp;
+			float sum = 0;
+#pragma unroll
+			for (int j = 0; j < DK / 32; j++)
+				sum += part[i][j] * part[i][j];
+			for (int j = 16; j; j /= 2)
+				sum += __shfl_xor_sync(~0u, sum, j);
+			const float scale = (item % 2 ? 1 : rsqrtf((float)DK)) / sqrtf(sum + 1e-6f);
+#pragma unroll
+			for (int j = 0; j < DK / 32; j++)
+				(item % 2 ? keys : queries)[item / 2 * PITCH + 32 * j + lane] = half_bits(part[i][j] * scale);
+		}
 	}
 	__syncthreads();
 	if (tiled ? head < key_heads : head % (heads / key_heads) == 0)
@@ -275,25 +306,20 @@ DEVICE void prepare(const float *q, int q_pitch, int q_stride, const float *k, i
 	}
 	__syncthreads();
 
-	if (threadIdx.x < CHUNK) { // a column of the inverse a thread, from the top down
-		float column[CHUNK];
+	// The inverse in blocks of 16 × 16: those on the diagonal from the top down, a column
+	// a thread, then T_ij = −T_ii·Σ A_ik·T_kj, a diagonal at a time, where the sums stand at
+	// (j, i) meanwhile.
+	if (threadIdx.x < CHUNK) {
+		const int at = threadIdx.x / 16 * 16, col = threadIdx.x % 16;
+		float column[16];
 #pragma unroll
-		for (int i = 0; i < CHUNK; i++)
-			column[i] = 0;
-		u16 *inverse = (u16 *)to.inverse(key_heads, head);
+		for (int i = 0; i < 16; i++) {
+			float sum = i == col ? 1 : 0;
 #pragma unroll
-		for (int i = 0; i < CHUNK; i++) {
-			float part[4] = {i == threadIdx.x ? 1.f : 0.f, 0, 0, 0};
-#pragma unroll
-			for (int j = 0; j < i; j += 4) {
-				const float4 l = *(const float4 *)&lower[i * LOWER + j]; // 0 from i on
-				part[0] -= l.x * column[j];
-				part[1] -= l.y * column[j + 1];
-				part[2] -= l.z * column[j + 2];
-				part[3] -= l.w * column[j + 3];
-			}
-			column[i] = part[0] + part[1] + (part[2] + part[3]);
-			inverse[i * CHUNK + threadIdx.x] = half_bits(column[i]);
+			for (int j = 0; j < i; j++)
+				sum -= lower[(at + i) * LOWER + at + j] * column[j];
+			column[i] = sum;
+			inverse[(at + i) * LOWER + at + col] = sum;
 		}
 	} else if (threadIdx.x < 2 * CHUNK) {
 		const int row = threadIdx.x - CHUNK;
@@ -301,6 +327,37 @@ DEVICE void prepare(const float *q, int q_pitch, int q_stride, const float *k, i
 		gates[row] = expf(sums[row]);
 		gates[CHUNK + row] = betas[row];
 		gates[2 * CHUNK + row] = expf(sums[CHUNK - 1] - sums[row]);
+	}
+	__syncthreads();
+	const int r = threadIdx.x / 16, col = threadIdx.x % 16;
+#pragma unroll
+	for (int d = 1; d < 4; d++) {
+#pragma unroll
+		for (int i = d; i < 4; i++) {
+			const int j = i - d;
+			float sum = 0;
+#pragma unroll
+			for (int m = 0; m < 16 * d; m++)
+				sum += lower[(16 * i + r) * LOWER + 16 * j + m] * inverse[(16 * j + m) * LOWER + 16 * j + col];
+			inverse[(16 * j + r) * LOWER + 16 * i + col] = sum;
+		}
+		__syncthreads();
+#pragma unroll
+		for (int i = d; i < 4; i++) {
+			const int j = i - d;
+			float sum = 0;
+#pragma unroll
+			for (int m = 0; m < 16; m++)
+				sum += inverse[(16 * i + r) * LOWER + 16 * i + m] * inverse[(16 * j + m) * LOWER + 16 * i + col];
+			inverse[(16 * i + r) * LOWER + 16 * j + col] = -sum;
+		}
+		__syncthreads();
+	}
+	u32 *out = (u32 *)to.inverse(key_heads, head);
+	for (int i = threadIdx.x; i < CHUNK * CHUNK / 2; i += 256) {
+		const int row = i / (CHUNK / 2), c = i % (CHUNK / 2) * 2;
+		const float2 v = *(const float2 *)&inverse[row * LOWER + c];
+		out[i] = (c <= row ? half_bits(v.x) : 0) | (u32)(c + 1 <= row ? half_bits(v.y) : 0) << 16;
 	}
 }
 

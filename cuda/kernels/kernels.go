@@ -18,7 +18,7 @@ var files embed.FS
 // the forms that they take their operands in, operations on rows of activations,
 // attention over a paged cache, layers that keep a state the same for
 // prompts, the choice of tokens, memory.
-var Modules = []string{"linear", "pack", "elements", "attention", "recurrent", "chunks", "sample", "memory"}
+var Modules = []string{"linear", "pack", "elements", "attention", "recurrent", "chunks", "product", "sample", "memory"}
 
 // PTX is a module for a device of a compute capability, 90 for 9.0. From 90 on
 // its kernels may be launched before the launch ahead of them has ended; they

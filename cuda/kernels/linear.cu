@@ -324,94 +324,6 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 		}
 }
 
-// The same for more rows, where the tensor cores are what counts: a block takes 128
-// rows of W and 64 of x, as four by two warps of 32 rows each; all of them read both
-// from shared memory, while the units after are on their way. Sums are taken in the same order as above: the same bits.
-template <class F, int STAGES>
-DEVICE void tiled(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
-                  const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
-                  int units, int n, int pitch, int splits, int add, int width) {
-	extern __shared__ __align__(128) u8 shared[];
-	const int RT = 2, NT = 4, W = 8 * F::BYTES, TILE = F::PIECES * 512, X = 2 * NT * TILE;
-	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-	const int down = warp % 4, across = warp / 4, tiles = (rows + 31) / 32 * 2;
-	const u8 *from_w = w + (size_t)blockIdx.y * 8 * units * F::BYTES;
-	const uint4 *from_x = x + (size_t)blockIdx.x * 64 * (width / 8);
-	const u32 ring = shared_address(shared);
-	auto copy = [&](int unit, int slot) {
-		if (unit < units) {
-			const u32 to = ring + slot * (W + X);
-			for (int i = threadIdx.x; i < W / 16; i += 256) {
-				int tile = i / (F::BYTES / 16), part = i % (F::BYTES / 16);
-				if (blockIdx.y * 8 + tile < tiles)
-					copy16(to + i * 16, from_w + ((size_t)tile * units + unit) * F::BYTES + part * 16);
-			}
-#pragma unroll
-			for (int i = 0; i < X / 4096; i++) {
-				const int at = i * 256 + threadIdx.x, place = at / 32, row = place / F::PIECES * 8 + at % 32 / 4;
-				copy16(to + W + at * 16, from_x + (size_t)row * (width / 8) + (unit * F::PIECES + place % F::PIECES) * 4 + at % 4);
-			}
-		}
-		copy_commit();
-	};
-	let_next_launch_begin();
-	wait_for_launch_ahead();
-#pragma unroll
-	for (int i = 0; i < STAGES - 1; i++)
-		copy(i, i);
-
-	float c[RT][NT][4], total[RT][NT][4];
-#pragma unroll
-	for (int i = 0; i < RT * NT * 4; i++)
-		c[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
-#pragma unroll
-	for (int i = 0; i < RT * NT * 4; i++)
-		total[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
-	int split = 0, boundary = units / splits, slot = 0;
-#pragma unroll 1
-	for (int unit = 0; unit < units; unit++) {
-		copy_wait<STAGES - 2>();
-		__syncthreads();
-		copy(unit + STAGES - 1, slot == 0 ? STAGES - 1 : slot - 1);
-		const u32 at = ring + slot * (W + X);
-		F::template stream<RT, NT>(c, at + down * RT * F::BYTES, at + W + across * NT * TILE, lane);
-		if (unit + 1 == boundary) {
-#pragma unroll
-			for (int r = 0; r < RT; r++)
-#pragma unroll
-				for (int i = 0; i < NT * 4; i++) {
-					total[r][i / 4][i % 4] += c[r][i / 4][i % 4];
-					c[r][i / 4][i % 4] = 0;
-				}
-			split++;
-			boundary = (split + 1) * units / splits;
-		}
-		slot = slot == STAGES - 1 ? 0 : slot + 1;
-	}
-#pragma unroll
-	for (int r = 0; r < RT; r++)
-#pragma unroll
-		for (int upper = 0; upper < 2; upper++) {
-			int out = blockIdx.y * 128 + down * 32 + 16 * r + g + 8 * upper;
-			if (out >= rows)
-				continue;
-			float factor = __ldg(scale + out), shift = bias ? __ldg(bias + out) : 0;
-#pragma unroll
-			for (int i = 0; i < NT; i++)
-#pragma unroll
-				for (int j = 0; j < 2; j++) {
-					int row = blockIdx.x * 64 + across * 32 + 8 * i + 2 * t + j;
-					if (row >= n)
-						continue;
-					float sum = total[r][i][2 * upper + j] * factor * x_scale[row];
-					if (bias)
-						sum += shift;
-					float *p = y + (size_t)row * pitch + out;
-					*p = add ? *p + sum : sum;
-				}
-		}
-}
-
 #define LINEAR(name, F, RT, NT, STAGES)                                                                              \
 	extern "C" __global__ void __launch_bounds__(512, 1)                                                         \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
@@ -437,13 +349,7 @@ DEVICE void tiled(const u8 *__restrict__ w, const float *__restrict__ scale, con
 	         u32 *counters) {                                                                                    \
 		wide<F, NT>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add, width, scratch, counters); \
 	}
-#define TILED(name, F, STAGES)                                                                                       \
-	extern "C" __global__ void __launch_bounds__(256, 2)                                                         \
-	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
-	         int rows, int units, int n, int pitch, int splits, int add, int width) {                            \
-		tiled<F, STAGES>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, add, width);          \
-	}
-#define FORMAT(name, F, STAGES)                    \
+#define FORMAT(name, F)                            \
 	LINEAR(linear_##name##_r1_s3_n8, F, 1, 1, 3)  \
 	LINEAR(linear_##name##_r1_s4_n8, F, 1, 1, 4)  \
 	LINEAR(linear_##name##_r2_s3_n8, F, 2, 1, 3)  \
@@ -453,9 +359,8 @@ DEVICE void tiled(const u8 *__restrict__ w, const float *__restrict__ scale, con
 	OWNS(linear_##name##_r1_s3, F, 1, 3)          \
 	OWNS(linear_##name##_r1_s4, F, 1, 4)          \
 	OWNS(linear_##name##_r2_s3, F, 2, 3)          \
-	WIDE(linear_##name##_n16, F, 2)               \
-	TILED(linear_##name##_n64, F, STAGES)
+	WIDE(linear_##name##_n16, F, 2)
 
-FORMAT(f16, F16, 4)
-FORMAT(fp8, FP8, 3)
-FORMAT(nvfp4, NVFP4, 2)
+FORMAT(f16, F16)
+FORMAT(fp8, FP8)
+FORMAT(nvfp4, NVFP4)
