@@ -98,7 +98,7 @@ func BenchmarkRecurrent(b *testing.B) {
 				name string
 				run  func() error
 			}{
-				{"convolution", func() error { return k.Convolve(View{x, width, 0, 1, s.Cols, s.Cols}, w, s, g, 0) }},
+				{"convolution", func() error { return k.Convolve(View{x, width, 0, 1, s.Cols, s.Cols}, w, s, g, 0, nil) }},
 				{"delta rule", func() error {
 					return k.DeltaRule(View{to, valueHeads * 128, 0, valueHeads, 128, 128}, in, s, g, 0)
 				}},

@@ -7,6 +7,7 @@ import "fmt"
 // elementKernels are the operations on rows of activations.
 type elementKernels struct {
 	norm, turns, rope        *Kernel
+	normRope                 *Kernel
 	silu, sigmoid, add, pick *Kernel
 	embed                    [len(formats)]*Kernel
 }
@@ -15,6 +16,7 @@ func (e *elementKernels) find(find func(**Kernel, string)) {
 	find(&e.norm, "rms_norm")
 	find(&e.turns, "turns")
 	find(&e.rope, "rope")
+	find(&e.normRope, "norm_rope")
 	find(&e.silu, "silu")
 	find(&e.sigmoid, "sigmoid")
 	find(&e.add, "add")
@@ -65,6 +67,14 @@ func (k *Kernels) Turn(t *Turns, positions, inverse Memory, scale float32, n int
 func (k *Kernels) Rope(x View, t *Turns, n int) error {
 	a := k.device.args.Reset().view(x).Pointer(t.Cosine.at).Pointer(t.Sine.at).Int(t.Pairs)
 	return k.rope.Launch(Grid{X: x.Heads, Y: n, Block: min(256, (t.Pairs+31)/32*32)}, a)
+}
+
+// NormRope is Norm and then Rope on the heads of q and of k, for n rows, with qNorm and
+// kNorm float32 [Dim], which is 256 at most.
+func (k *Kernels) NormRope(q, key View, qNorm, kNorm Memory, eps float32, t *Turns, n int) error {
+	a := k.device.args.Reset().view(q).view(key).Pointer(qNorm.at).Pointer(kNorm.at).Int(q.Heads).Int(q.Dim).Float(eps).
+		Pointer(t.Cosine.at).Pointer(t.Sine.at).Int(t.Pairs)
+	return k.normRope.Launch(Grid{X: q.Heads + key.Heads, Y: n, Block: 32}, a)
 }
 
 // each launches an operation on single values of n rows.

@@ -193,6 +193,45 @@ func TestRope(t *testing.T) {
 	near(t, "rope", got, want, 3e-7)
 }
 
+// TestNormRope holds the norm and rotation of heads in one launch against two.
+func TestNormRope(t *testing.T) {
+	rt := newRowsTest(t)
+	for _, dim := range []int{64, 96, 128, 256} {
+		const rows, queries, keys, pairs = 3, 4, 2, 32
+		inverse := make([]float32, pairs)
+		for i := range inverse {
+			inverse[i] = float32(math.Pow(1e7, -float64(i)/pairs))
+		}
+		pitch := (2*queries+keys)*dim + 4
+		x, xs := rt.values(rows * pitch)
+		_, qs := rt.values(dim)
+		_, ks := rt.values(dim)
+		turns := &Turns{take(t, rt.p, rows*pairs*4), take(t, rt.p, rows*pairs*4), pairs}
+		rt.check(rt.k.Turn(turns, upload(rt, []int32{1, 70, 9000}), upload(rt, inverse), 1, rows))
+		run := func(f func(q, k View)) []float32 {
+			rt.check(Upload(xs, x))
+			f(View{xs, pitch, 0, queries, dim, 2 * dim}, View{xs, pitch, 2 * queries * dim, keys, dim, dim})
+			got := make([]float32, len(x))
+			rt.check(Download(xs, got))
+			return got
+		}
+		once := run(func(q, k View) { rt.check(rt.k.NormRope(q, k, qs, ks, 1e-6, turns, rows)) })
+		var want []float64
+		for _, v := range run(func(q, k View) {
+			rt.check(rt.k.Norm(q, q, qs, 1e-6, rows))
+			rt.check(rt.k.Norm(k, k, ks, 1e-6, rows))
+			rt.check(rt.k.Rope(q, turns, rows))
+			rt.check(rt.k.Rope(k, turns, rows))
+		}) {
+			want = append(want, float64(v))
+		}
+		near(t, fmt.Sprintf("heads of %d", dim), once, want, 2e-7)
+		if once[queries*2*dim-1] != x[queries*2*dim-1] {
+			t.Error("what lies between the heads was changed")
+		}
+	}
+}
+
 func TestEmbed(t *testing.T) {
 	rt := newRowsTest(t)
 	scratch := take(t, rt.p, 1<<20)

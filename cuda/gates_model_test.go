@@ -120,7 +120,7 @@ func TestGateGreedy(t *testing.T) {
 				}
 				_, rms, size := apart(here, there)
 				t.Logf("seed %d: 120 tokens, %d ties, difference %.1e of the logits", seed, ties, rms/size)
-				if most := roundings(&w.Config); !(rms < most*size) {
+				if most := roundings(t, &w.Config, source, words(a, seed, 120)); !(rms < most*size) {
 					t.Errorf("logits differ by %.1e of their size, more than %.1e", rms/size, most)
 				}
 			})

@@ -74,7 +74,7 @@ func (k *Kernel) resident(threads, shared int) int {
 // Args is the arguments of one launch as the kernel's parameters lie in
 // memory: each aligned to its own size.
 type Args struct {
-	bytes [256]byte
+	bytes [320]byte
 	n     int
 }
 

@@ -61,12 +61,12 @@ func (f Format) units(cols int) int {
 // Kernels is the portable kernels loaded on a device.
 type Kernels struct {
 	device *Device
-	narrow [len(formats)][2][len(shapes)]*Kernel // products of up to 8 and of up to 16 rows
-	wide   [len(formats)]*Kernel                 // of up to 16, with a large matrix
-	few    *Kernel                               // with a matrix of few rows in 16 bits
+	narrow [len(formats)][2][len(shapes)]*Kernel            // products of up to 8 and of up to 16 rows
+	owned  [len(formats)][len(shapes)][len(sources)]*Kernel // of few rows that each block prepares for itself
+	wide   [len(formats)]*Kernel                            // of up to 16, with a large matrix
 	pack   [BF16 + 1]*Kernel
-	factor *Kernel    // of rows in bfloat16
-	split  [4]*Kernel // of values, of values to be normalised, of gated ones, of both
+	factor *Kernel // of rows in bfloat16
+	split  [len(sources)]*Kernel
 	read   *Kernel
 	fill   *Kernel
 	elementKernels
@@ -118,11 +118,10 @@ func (d *Device) Kernels() (*Kernels, error) {
 	k.sampleKernels.find(func(to **Kernel, name string) { find(to, "sample", name) })
 	find(&k.read, "memory", "read_memory")
 	find(&k.fill, "memory", "fill_random")
-	find(&k.few, "elements", "few")
 	find(&k.factor, "pack", "bf16_factors")
 	find(&k.pack[BF16], "pack", "pack_bf16")
-	for i, name := range []string{"split", "split_norm", "split_silu", "split_gated"} {
-		find(&k.split[i], "pack", name)
+	for i, source := range sources {
+		find(&k.split[i], "pack", "split"+source)
 	}
 	for f := range formats {
 		format := Format(f).String()
@@ -135,6 +134,14 @@ func (d *Device) Kernels() (*Kernels, error) {
 				find(&k.narrow[f][i][j], "linear", fmt.Sprintf("linear_%s_r%d_s%d_n%d", format, s.tiles, s.stages, 8*(i+1)))
 			}
 			products = append(products, k.narrow[f][i][:]...)
+		}
+		for i, s := range shapes {
+			for j, source := range sources {
+				if j != siluSource {
+					find(&k.owned[f][i][j], "linear", fmt.Sprintf("linear_%s_r%d_s%d_own%s", format, s.tiles, s.stages, source))
+					products = append(products, k.owned[f][i][j])
+				}
+			}
 		}
 		for _, kernel := range products {
 			if err == nil {
@@ -352,6 +359,10 @@ const (
 	gatedSource
 )
 
+// sources are the ends of the names of kernels that read them: values, values to be
+// normalised, gated ones, both.
+var sources = [...]string{plainSource: "", normSource: "_norm", siluSource: "_silu", gatedSource: "_gated"}
+
 // activations are rows of one of them, float32.
 type activations struct {
 	source  int
@@ -360,10 +371,10 @@ type activations struct {
 	eps     float32
 }
 
-// append appends the arguments of a kernel that reads a.
-func (a *activations) append(to *Args, o *Operand) *Args {
-	return to.Pointer(a.x.first()).Pointer(a.gate.first()).Pointer(a.norm.at).Int(a.x.Pitch).Int(a.gate.Pitch).Int(o.cols).Int(a.x.Dim).
-		Float(a.eps).Int(o.width)
+// append appends the arguments of a kernel that reads rows of cols values.
+func (a *activations) append(to *Args, cols int) *Args {
+	return to.Pointer(a.x.first()).Pointer(a.gate.first()).Pointer(a.norm.at).Int(a.x.Pitch).Int(a.gate.Pitch).Int(cols).Int(a.x.Dim).
+		Float(a.eps).Int(operandWidth(cols))
 }
 
 // Split sets o to n rows of float32 activations, pitch values apart.
@@ -391,7 +402,7 @@ func (k *Kernels) SplitGated(o *Operand, gate, x View, w Memory, eps float32, n 
 // splitFrom sets o to n rows of what from says.
 func (k *Kernels) splitFrom(o *Operand, from *activations, n int) error {
 	o.n = n
-	a := from.append(k.device.args.Reset(), o).Pointer(o.values.at).Pointer(o.scales.at)
+	a := from.append(k.device.args.Reset(), o.cols).Pointer(o.values.at).Pointer(o.scales.at)
 	return k.split[from.source].Launch(Grid{X: n, Block: eights(o.width)}, a)
 }
 
@@ -417,11 +428,32 @@ func few(m *Matrix) bool {
 	return m.format == F16 && m.out <= fewMost && m.in >= fewCols/8 && m.in <= fewCols
 }
 
-// Few sets y, or adds to it, n rows of x·mᵀ + bias for a matrix of few rows. If norm is
-// not empty, x is divided by √(mean(x²)+eps) and multiplied by norm, float32 [columns],
-// first.
-func (k *Kernels) Few(y, x View, m *Matrix, bias, norm Memory, eps float32, add bool, n int) error {
-	a := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at).Pointer(x.first()).Int(x.Pitch).Pointer(norm.at).Float(eps).
-		Pointer(bias.at).Pointer(y.first()).Int(y.Pitch).Int(m.in).Int(m.units).Bool(add)
-	return k.few.Launch(Grid{X: m.out, Y: n, Block: 128}, a)
+// fewProduct is n rows of x·mᵀ + bias for a matrix of few rows, or of that added to y. If
+// norm is not empty, x is divided by √(mean(x²)+eps) and multiplied by norm, float32
+// [columns], first.
+type fewProduct struct {
+	y, x       View
+	m          *Matrix
+	bias, norm Memory
+	eps        float32
+	add        bool
+	n          int
+}
+
+var noFew = fewProduct{m: &Matrix{}}
+
+// append appends the arguments of a kernel that computes f; nil is none.
+func (f *fewProduct) append(to *Args) *Args {
+	if f == nil {
+		f = &noFew
+	}
+	return to.Pointer(f.m.weights.at).Pointer(f.m.factors.at).Pointer(f.x.first()).Int(f.x.Pitch).Pointer(f.norm.at).Float(f.eps).
+		Pointer(f.bias.at).Pointer(f.y.first()).Int(f.y.Pitch).Int(f.m.in).Int(f.m.units).Bool(f.add).Int(f.m.out).Int(f.n)
+}
+
+// Few computes a product with a matrix of few rows.
+func (k *Kernels) Few(f *fewProduct) error {
+	a := f.append(k.device.args.Reset()).Pointer(0).Int(0).Pointer(0).Pointer(0).Pointer(0).Pointer(0).Pointer(0).Pointer(0).Pointer(0).
+		Int(0).Int(0).Int(0)
+	return k.convolve.Launch(Grid{X: f.m.out, Y: f.n, Block: 128}, a)
 }

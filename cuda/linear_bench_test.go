@@ -81,7 +81,8 @@ var layers = []struct {
 // BenchmarkLinear times products in a graph that goes round among copies of the
 // weights, so that the second cache does not help. VELO_BENCH chooses what:
 // "format=bf16 name=lm_head rows=1,16", "all" for all variants instead of the
-// chosen one, "once" for one launch each and no times, for a profiler.
+// chosen one, "once" for one launch each and no times, for a profiler, "own" for products
+// whose blocks normalise the rows themselves.
 func BenchmarkLinear(b *testing.B) {
 	d := open(b, Options{})
 	k := loadKernels(b, d)
@@ -95,7 +96,7 @@ func BenchmarkLinear(b *testing.B) {
 	bandwidth := readBandwidth(b, k, space.Part(0, 8<<30), sink)
 	fmt.Printf("%s\nread bandwidth %.3f TB/s\n", d.Facts(), bandwidth/1e12)
 	rows := []int{1, 16}
-	all, once, names, form := false, false, "", ""
+	all, once, own, names, form := false, false, false, "", ""
 	for _, word := range strings.Fields(os.Getenv("VELO_BENCH")) {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -103,6 +104,8 @@ func BenchmarkLinear(b *testing.B) {
 			all = true
 		case "once":
 			once = true
+		case "own":
+			own = true
 		case "name":
 			names = value
 		case "format":
@@ -126,12 +129,12 @@ func BenchmarkLinear(b *testing.B) {
 			if !strings.Contains(l.name, names) {
 				continue
 			}
-			benchmarkLayer(b, k, space, out, Format(f), l.name, l.out, l.in, rows, bandwidth, all, once)
+			benchmarkLayer(b, k, space, out, Format(f), l.name, l.out, l.in, rows, bandwidth, all, once, own)
 		}
 	}
 }
 
-func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, name string, rows, cols int, ns []int, bandwidth float64, all, once bool) {
+func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, name string, rows, cols int, ns []int, bandwidth float64, all, once, prepared bool) {
 	d := k.device
 	if err := k.fillRandom(space, 2, 0xbfbfbfbf, 0); err != nil {
 		b.Fatal(err)
@@ -145,6 +148,11 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 	if err != nil {
 		b.Fatal(err)
 	}
+	norm := take(b, own, int64(cols*4))
+	if err := k.fillRandom(norm, 4, 0x807fffff, 0x3f000000); err != nil {
+		b.Fatal(err)
+	}
+	from := activations{source: normSource, x: View{x, cols, 0, 1, cols, cols}, norm: norm, eps: 1e-6}
 	var copies []*Matrix
 	for len(copies) < 64 && (len(copies) < 2 || int64(len(copies))*copies[0].Bytes() < 1<<30) {
 		m, err := k.blank(own, format, rows, cols)
@@ -168,26 +176,37 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 				for _, splits := range []int{2, 4, 8, 16} {
 					for _, abreast := range []int{1, 2, 4, 8} {
 						c := choice{splits, s, abreast}
-						if c.narrowShared(format, batch) > portableShared || splits*abreast < 4 || splits*abreast > 16 {
+						if c.narrowShared(format, batch) > portableShared || prepared && c.ownShared(copies[0], batch) > portableShared ||
+							prepared && 32*splits*abreast*8*ownTimes < operandWidth(cols) || splits*abreast < 4 || splits*abreast > 16 {
 							continue
 						}
 						choices = append(choices, c)
 					}
 				}
 			}
-			if batch > 8 {
+			if batch > 8 && !prepared {
 				choices = append(choices, choice{plan(copies[0], batch).splits, wideShape, 1})
 			}
 		}
+		if _, ok := k.ownable(copies[0], &from, batch); prepared && !ok {
+			continue
+		}
+		product := func(m *Matrix, c choice) error {
+			p := &Product{Y: out, Pitch: rows, X: o, M: m}
+			if prepared {
+				return k.ownProduct(p, &from, batch, c)
+			}
+			return k.product(p, c)
+		}
 		if once {
-			if err := k.product(&Product{Y: out, Pitch: rows, X: o, M: copies[0]}, choices[0]); err != nil {
+			if err := product(copies[0], choices[0]); err != nil {
 				b.Fatal(err)
 			}
 			continue
 		}
 		for _, c := range choices {
 			g := graph(b, d, n, func(i int) error {
-				return k.product(&Product{Y: out, Pitch: rows, X: o, M: copies[i%len(copies)]}, c)
+				return product(copies[i%len(copies)], c)
 			})
 			took := median(b, d, g).Seconds() / float64(n)
 			g.Close()

@@ -376,8 +376,8 @@ func TestFew(t *testing.T) {
 			to := View{y.all, out, 0, 1, out, out}
 			for _, norm := range []Memory{{}, ws} {
 				y.poison(t)
-				rt.check(rt.k.Few(to, view, m, biases, norm, 1e-6, false, n))
-				rt.check(rt.k.Few(to, view, m, Memory{}, norm, 1e-6, true, n))
+				rt.check(rt.k.Few(&fewProduct{to, view, m, biases, norm, 1e-6, false, n}))
+				rt.check(rt.k.Few(&fewProduct{to, view, m, Memory{}, norm, 1e-6, true, n}))
 				got := y.read(t, n*out)
 				want := make([]float64, n*out)
 				for r := range n {
@@ -405,8 +405,8 @@ func TestFew(t *testing.T) {
 				last := view
 				last.Offset += (n - 1) * view.Pitch
 				y.poison(t)
-				rt.check(rt.k.Few(to, last, m, biases, norm, 1e-6, false, 1))
-				rt.check(rt.k.Few(to, last, m, Memory{}, norm, 1e-6, true, 1))
+				rt.check(rt.k.Few(&fewProduct{to, last, m, biases, norm, 1e-6, false, 1}))
+				rt.check(rt.k.Few(&fewProduct{to, last, m, Memory{}, norm, 1e-6, true, 1}))
 				for i, v := range y.read(t, out) {
 					if v != got[(n-1)*out+i] {
 						t.Fatalf("value %d is %g alone and %g among %d rows", i, v, got[(n-1)*out+i], n)
@@ -418,9 +418,10 @@ func TestFew(t *testing.T) {
 }
 
 // TestSplits holds products of rows that are normalised or gated on their way in
-// against those of rows that were before.
+// against those of rows that were before, and those whose blocks do that themselves.
 func TestSplits(t *testing.T) {
 	rt := newRowsTest(t)
+	owned := 0
 	scratch := take(t, rt.p, 1<<20)
 	for f := range formats {
 		for _, cols := range []int{176, 5120, 9001 / 16 * 16, 17408, 28672} {
@@ -434,6 +435,7 @@ func TestSplits(t *testing.T) {
 			_, gates := rt.values(n * (cols + pad))
 			_, ws := rt.values(cols)
 			view := func(m Memory) View { return View{m, cols + pad, 3, 1, cols, cols} }
+			aligned := func(m Memory) View { return View{m, cols + 8, 4, 1, cols, cols} }
 			plain := View{take(t, rt.p, int64(4*n*cols)), cols, 0, 1, cols, cols}
 			product := func() []float32 {
 				out := newOutput(t, rt.p, n*64)
@@ -441,6 +443,37 @@ func TestSplits(t *testing.T) {
 				rt.check(rt.k.Linear(&Product{Y: out.all, Pitch: 64, X: o, M: m}))
 				return out.read(t, out.n)
 			}
+			// own is the first rows of the same product with blocks that prepare them.
+			own := func(name string, from activations, want []float32) {
+				for rows := 1; rows <= ownRows; rows++ {
+					c, ok := rt.k.ownable(m, &from, rows)
+					if !ok {
+						continue
+					}
+					owned++
+					out := newOutput(t, rt.p, rows*64)
+					for c.shape = range shapes {
+						if c.ownShared(m, rows) > portableShared {
+							continue
+						}
+						out.poison(t)
+						rt.check(rt.k.ownProduct(&Product{Y: out.all, Pitch: 64, M: m}, &from, rows, c))
+						for i, v := range out.read(t, out.n) {
+							if want[i] != v {
+								t.Fatalf("%s in %v of %d columns: value %d of %d rows is %g if blocks prepare them, else %g", name, Format(f), cols, i, rows, v, want[i])
+							}
+						}
+					}
+				}
+			}
+			rt.check(rt.k.splitFrom(o, &activations{x: aligned(xs)}, n))
+			own("values", activations{x: aligned(xs)}, product())
+			rt.check(rt.k.SplitNorm(o, aligned(xs), ws, 1e-6, n))
+			own("norm", activations{source: normSource, x: aligned(xs), norm: ws, eps: 1e-6}, product())
+			headed := aligned(xs)
+			headed.Dim = 16
+			rt.check(rt.k.SplitGated(o, aligned(gates), headed, ws, 1e-6, n))
+			own("heads", activations{source: gatedSource, x: headed, gate: aligned(gates), norm: ws, eps: 1e-6}, product())
 			for name, run := range map[string]func() ([]float32, []float32){
 				"norm": func() ([]float32, []float32) {
 					rt.check(rt.k.Norm(plain, view(xs), ws, 1e-6, n))
@@ -478,6 +511,9 @@ func TestSplits(t *testing.T) {
 				}
 			}
 		}
+	}
+	if owned == 0 {
+		t.Error("no product prepared its rows")
 	}
 	if _, err := rt.k.Operand(rt.p, operandMost+1, MaxRows); err == nil {
 		t.Error("an operand that does not fit was made")

@@ -60,6 +60,31 @@ func TestWeightBytes(t *testing.T) {
 	}
 }
 
+// TestTurned: norms and rotations of q and k are one launch if nothing is between them.
+func TestTurned(t *testing.T) {
+	b, rope := &buffer{cols: 384}, &ops.Rope{Inverse: make([]float32, 16)}
+	q, k := tensor{b, 0, 2, 64, 128}, tensor{b, 256, 1, 64, 64}
+	norm := func(x tensor) call { return call{kind: normCall, dst: x, x: x, rows: 2} }
+	turn := func(x tensor) call { return call{kind: ropeCall, dst: x, rope: rope, rows: 2} }
+	other := turn(k)
+	other.rope = &ops.Rope{Inverse: rope.Inverse}
+	for name, c := range map[string]struct {
+		calls []call
+		want  bool
+	}{
+		"heads":          {[]call{norm(q), norm(k), turn(q), turn(k)}, true},
+		"without norms":  {[]call{turn(q), turn(k), turn(q), turn(k)}, false},
+		"in disorder":    {[]call{norm(q), turn(q), norm(k), turn(k)}, false},
+		"of one":         {[]call{norm(q), norm(k), turn(q), turn(q)}, false},
+		"of two angles":  {[]call{norm(q), norm(k), turn(q), other}, false},
+		"without an end": {[]call{norm(q), norm(k), turn(q)}, false},
+	} {
+		if got := turned(c.calls); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestWithin: a norm or gate goes within the linear layers behind it exactly if nothing
 // else looks at its result.
 func TestWithin(t *testing.T) {

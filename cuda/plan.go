@@ -84,8 +84,12 @@ func (k *Kernels) product(p *Product, c choice) error {
 	case c.shape == wideShape:
 		return k.wideProduct(m, c.splits, a)
 	}
-	kernel := k.narrow[m.format][tiles(n)-1][c.shape]
-	shared, threads := c.narrowShared(m.format, n), 32*c.splits*c.abreast
+	return k.launchNarrow(k.narrow[m.format][tiles(n)-1][c.shape], m, c, c.narrowShared(m.format, n), a)
+}
+
+// launchNarrow launches a product whose warps share columns, with so much shared memory.
+func (k *Kernels) launchNarrow(kernel *Kernel, m *Matrix, c choice, shared int, a *Args) error {
+	threads := 32 * c.splits * c.abreast
 	rows := 16 * shapes[c.shape].tiles * c.abreast
 	blocks, sms := (m.out+rows-1)/rows, k.device.facts.SMs
 	if fit := kernel.resident(threads, shared); blocks > sms*fit {
@@ -97,6 +101,35 @@ func (k *Kernels) product(p *Product, c choice) error {
 		shared = min(portableShared, max(shared, k.device.facts.SharedSM/(even+1)-1024+128))
 	}
 	return kernel.Launch(Grid{X: blocks, Block: threads, Shared: shared}, a)
+}
+
+// ownRows is the most rows that each block of a product prepares for itself, while its
+// first weights are on their way, instead of a launch ahead: more take longer than that.
+// ownTimes is how many times eight values a thread has then (kernels/linear.cu).
+const ownRows, ownTimes = 1, 3
+
+// ownable tells how a product of n rows of a with m is divided whose blocks prepare the rows
+// themselves, if they can: the rows fit into shared memory beside the weights, into the
+// registers of the block, and lie at multiples of 16 bytes.
+func (k *Kernels) ownable(m *Matrix, a *activations, n int) (c choice, ok bool) {
+	if n > ownRows || a.source == siluSource || m.in%8 != 0 || a.x.first()%16 != 0 || a.x.Pitch%4 != 0 || a.gate.first()%16 != 0 || a.gate.Pitch%4 != 0 {
+		return c, false
+	}
+	c = plan(m, n)
+	return c, 32*c.splits*c.abreast*8*ownTimes >= operandWidth(m.in) && c.ownShared(m, n) <= portableShared
+}
+
+// ownShared is the shared memory of such a block.
+func (c choice) ownShared(m *Matrix, n int) int {
+	return c.narrowShared(m.format, n) + n*(2*operandWidth(m.in)+64)
+}
+
+// ownProduct launches a product with n rows of a instead of p.X, divided as ownable says.
+func (k *Kernels) ownProduct(p *Product, a *activations, n int, c choice) error {
+	m := p.M
+	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
+	a.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits).Bool(p.Add)
+	return k.launchNarrow(k.owned[m.format][c.shape][a.source], m, c, c.ownShared(m, n), args)
 }
 
 // wideProduct launches a product of 9 to 16 rows. Where rows alone do not fill the

@@ -54,17 +54,29 @@ type Segments struct {
 // Convolve applies the causal depthwise convolution w, float32 [Cols, Taps],
 // along the rows of each segment of x, which has one head of Cols values, then
 // SiLU, and moves the state of layer on.
-func (k *Kernels) Convolve(x View, w Memory, s *States, g *Segments, layer int) error {
+//
+// A product with a matrix of few rows that reads and writes something else may happen
+// beside it: few, nil if there is none.
+func (k *Kernels) Convolve(x View, w Memory, s *States, g *Segments, layer int, few *fewProduct) error {
 	if s.Taps < 1 || s.Taps > maxTaps || x.Dim != s.Cols {
 		return fmt.Errorf("cannot convolve %d channels with %d taps: there are %d channels, and 1 to %d taps are possible", x.Dim, s.Taps, s.Cols, maxTaps)
 	}
 	if g.Longest > MaxRows && g.stretches()*s.edgeBytes() <= k.scratch.bytes {
+		if few != nil {
+			if err := k.Few(few); err != nil {
+				return err
+			}
+		}
 		return k.convolveStretches(x, w, s, g, layer)
 	}
-	a := k.device.args.Reset().Pointer(x.first()).Int(x.Pitch).Pointer(w.at).Pointer(s.Slots.at).
+	a := few.append(k.device.args.Reset()).Pointer(x.first()).Int(x.Pitch).Pointer(w.at).Pointer(s.Slots.at).
 		Pointer(uint64(s.SlotBytes() / 4)).Pointer(uint64(layer * s.layer())).
-		Pointer(g.First.at).Pointer(g.Rows.at).Pointer(g.Slot.at).Int(s.Cols).Int(s.Taps)
-	return k.convolve.Launch(Grid{X: (s.Cols + 127) / 128, Y: g.N, Block: 128}, a)
+		Pointer(g.First.at).Pointer(g.Rows.at).Pointer(g.Slot.at).Int(s.Cols).Int(s.Taps).Int(g.N)
+	grid := Grid{X: (s.Cols + 127) / 128, Y: g.N, Block: 128}
+	if few != nil {
+		grid.X, grid.Y = grid.X+few.m.out, max(g.N, few.n)
+	}
+	return k.convolve.Launch(grid, a)
 }
 
 // Delta is the input of the gated delta rule.

@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"velo/engine/ops"
@@ -38,7 +39,22 @@ func TestConvolve(t *testing.T) {
 		rows, slot := lengths, []int32{2, 0, 3}
 		g, n := rt.segments(rows, slot)
 		x, xs := rt.values(n * pitch)
-		rt.check(rt.k.Convolve(View{xs, pitch, 5, 1, cols, cols}, ws, s, g, layer))
+		// Beside it a product with few rows, the same as alone.
+		part, _ := randomPart(rt.r, BF16, 20, 1024)
+		m, err := rt.k.Matrix(rt.p, take(t, rt.p, 1<<20), BF16, 1024, part)
+		rt.check(err)
+		const most = 9
+		_, other := rt.values(most * 1024)
+		out := newOutput(t, rt.p, most*20)
+		few := fewProduct{y: View{out.all, 20, 0, 1, 20, 20}, x: View{other, 1024, 0, 1, 1024, 1024}, m: m, n: []int{1, most}[i%2]}
+		out.poison(t)
+		rt.check(rt.k.Few(&few))
+		alone := out.read(t, few.n*20)
+		out.poison(t)
+		rt.check(rt.k.Convolve(View{xs, pitch, 5, 1, cols, cols}, ws, s, g, layer, &few))
+		if beside := out.read(t, few.n*20); !slices.Equal(beside, alone) {
+			t.Errorf("a product with few rows is %v beside a convolution and %v alone", beside, alone)
+		}
 		got := make([]float32, len(x))
 		rt.check(Download(xs, got))
 		want, state := make([]float64, len(x)), make([]float64, len(start))

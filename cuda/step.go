@@ -19,6 +19,9 @@ type dispatch struct {
 	within     *call // the norm or gate that happens while the rows at hand are split, nil if none
 	heads      *call // the norm of heads before that gate, nil if none
 	splitFrom  *call // that of the operand at hand
+	next       *call // the call behind this one, nil if there is none
+	few        fewProduct
+	beside     *fewProduct // few, if it happens beside that call
 }
 
 // captured is a step of some shape: how often it came, and its graph from the second time
@@ -159,7 +162,7 @@ func (b *Backend) ready(partitions int) error {
 
 // dispatchAll launches calls one after the other.
 func (b *Backend) dispatchAll(calls []call) error {
-	for i := range calls {
+	for i := 0; i < len(calls); i++ {
 		c := &calls[i]
 		b.state.within, b.state.heads = nil, nil
 		if j := source(calls, i); j >= 0 {
@@ -170,6 +173,20 @@ func (b *Backend) dispatchAll(calls []call) error {
 			continue
 		}
 		b.device.tape.enter(c)
+		if turned(calls[i:]) {
+			for j := range turnedCalls {
+				calls[i+j].dst.buffer.writes++
+			}
+			if err := b.normRope(calls[i : i+turnedCalls]); err != nil {
+				return err
+			}
+			i += turnedCalls - 1
+			continue
+		}
+		b.state.next = nil
+		if i+1 < len(calls) {
+			b.state.next = &calls[i+1]
+		}
 		if err := b.dispatch(c); err != nil {
 			return err
 		}
@@ -197,19 +214,16 @@ func (b *Backend) dispatch(c *call) error {
 	case linearCall:
 		return b.product(c)
 	case ropeCall:
-		s := &b.state
-		b.turns.Pairs = len(c.rope.Inverse)
-		if s.rope == nil || s.rope.rope != c.rope {
-			if err := k.Turn(&b.turns, s.rows.Positions, b.inverse[c.rope], c.rope.Scale, n); err != nil {
-				return err
-			}
-			s.rope = c
+		if err := b.turn(c); err != nil {
+			return err
 		}
 		return k.Rope(c.dst.view(), &b.turns, n)
 	case attendCall:
 		return b.attend(c)
 	case convolveCall:
-		return k.Convolve(c.dst.view(), c.w.values, &c.cache.states, &b.state.segments, int(c.layer))
+		few := b.state.beside
+		b.state.beside = nil
+		return k.Convolve(c.dst.view(), c.w.values, &c.cache.states, &b.state.segments, int(c.layer), few)
 	case deltaCall:
 		return k.DeltaRule(c.dst.view(), &Delta{c.x.view(), c.k.view(), c.v.view(), c.a.view(), c.b.view(), c.w.values, c.bias.values, c.flags != 0},
 			&c.cache.states, &b.state.segments, int(c.layer))
@@ -223,6 +237,25 @@ func (b *Backend) dispatch(c *call) error {
 		return b.sample(c)
 	}
 	return fmt.Errorf("cannot run operation %d", c.kind)
+}
+
+// turn makes sure that the angles of a rope lie in turns.
+func (b *Backend) turn(c *call) error {
+	s := &b.state
+	b.turns.Pairs = len(c.rope.Inverse)
+	if s.rope != nil && s.rope.rope == c.rope {
+		return nil
+	}
+	s.rope = c
+	return b.k.Turn(&b.turns, s.rows.Positions, b.inverse[c.rope], c.rope.Scale, int(c.rows))
+}
+
+// normRope launches the calls that turned found.
+func (b *Backend) normRope(c []call) error {
+	if err := b.turn(&c[2]); err != nil {
+		return err
+	}
+	return b.k.NormRope(c[0].dst.view(), c[1].dst.view(), c[0].w.values, c[1].w.values, c[0].float(), &b.turns, int(c[0].rows))
 }
 
 // activations is what a linear layer multiplies.
@@ -256,7 +289,19 @@ func (b *Backend) product(c *call) error {
 			if w != nil {
 				x, norm, eps = w.x.view(), w.w.values, w.float()
 			}
-			if err := b.k.Few(y, x, p.m, bias, norm, eps, add, int(c.rows)); err != nil {
+			s.few = fewProduct{y: y, x: x, m: p.m, bias: bias, norm: norm, eps: eps, add: add, n: int(c.rows)}
+			if next := s.next; next != nil && next.kind == convolveCall && next.dst.buffer != c.dst.buffer &&
+				next.dst.buffer != c.x.buffer && (w == nil || next.dst.buffer != w.x.buffer) && len(c.m.pieces) == 1 {
+				s.beside = &s.few
+			} else if err := b.k.Few(&s.few); err != nil {
+				return err
+			}
+			continue
+		}
+		at := Product{Y: Memory{b.device, y.first(), y.Memory.bytes}, Pitch: y.Pitch, M: p.m, Bias: bias, Add: add}
+		from := b.activations(c)
+		if divided, ok := b.k.ownable(p.m, &from, int(c.rows)); ok {
+			if err := b.k.ownProduct(&at, &from, int(c.rows), divided); err != nil {
 				return err
 			}
 			continue
@@ -264,13 +309,12 @@ func (b *Backend) product(c *call) error {
 		o := b.operands[p.m.in]
 		if s.operand != o || s.split != c.x || s.splitRows != c.rows || s.splitWrite != c.x.buffer.writes || s.splitFrom != s.within {
 			o.values, o.scales = b.values, b.scales
-			from := b.activations(c)
 			if err := b.k.splitFrom(o, &from, int(c.rows)); err != nil {
 				return err
 			}
 			s.operand, s.split, s.splitRows, s.splitWrite, s.splitFrom = o, c.x, c.rows, c.x.buffer.writes, s.within
 		}
-		at := Product{Y: Memory{b.device, y.first(), y.Memory.bytes}, Pitch: y.Pitch, X: o, M: p.m, Bias: bias, Add: add}
+		at.X = o
 		if err := b.k.Linear(&at); err != nil {
 			return err
 		}

@@ -77,6 +77,24 @@ func into(calls []call, i int) bool {
 	return false
 }
 
+// turnedCalls is how many calls turned finds.
+const turnedCalls = 4
+
+// turned tells whether calls begin with norms of the heads of q and of k and their
+// rotations, which are one launch then.
+func turned(calls []call) bool {
+	if len(calls) < turnedCalls {
+		return false
+	}
+	q, k := &calls[0], &calls[1]
+	for i, c := range calls[:turnedCalls] {
+		if c.dst != calls[i%2].dst || c.rows != q.rows || i < 2 && (c.kind != normCall || c.dst != c.x) || i >= 2 && (c.kind != ropeCall || c.rope != calls[2].rope) {
+			return false
+		}
+	}
+	return q.dst.dim == k.dst.dim && q.dst.dim <= 256 && q.number == k.number && 2*len(calls[2].rope.Inverse) <= int(q.dst.dim)
+}
+
 // sameRows tells whether two tensors are the same columns, in whatever heads.
 func sameRows(a, b *tensor) bool {
 	return a.buffer == b.buffer && a.offset == b.offset && a.heads*a.dim == b.heads*b.dim && a.solid() && b.solid()

@@ -139,51 +139,42 @@ EMBED(embed_f16, F16)
 EMBED(embed_fp8, FP8)
 EMBED(embed_nvfp4, NVFP4)
 
-// A matrix of few rows, in 16 bits: row blockIdx.x of it with row blockIdx.y of x, which
-// is divided by √(mean(x²)+eps) and multiplied by norm first unless norm is null. Such a
-// product is all latency, so x stays float32, and weights are asked for before the launch
-// ahead has ended.
-extern "C" __global__ void __launch_bounds__(128)
-    few(const u8 *w, const float *scale, const float *x, int x_pitch, const float *norm, float eps, const float *bias,
-        float *y, int y_pitch, int cols, int units, int add) {
-	const int MOST = 8, row = blockIdx.x;
+// Heads of q and k at once: each is normalised, then turned. blockIdx.x is a head of q, of
+// which there are heads, or of k.
+extern "C" __global__ void __launch_bounds__(32)
+    norm_rope(float *q, int q_pitch, int q_stride, float *k, int k_pitch, int k_stride, const float *q_norm, const float *k_norm,
+              int heads, int dim, float eps, const float *cosine, const float *sine, int pairs) {
+	__shared__ __align__(16) float row[256];
+	__shared__ float groups[1];
 	let_next_launch_begin();
-	const uint4 *from = (const uint4 *)(w + (size_t)(row / 16) * units * F16::BYTES) + row % 16 / 8 * 32 + row % 8 * 4;
-	uint4 weights[MOST];
+	const bool query = blockIdx.x < heads;
+	float *x = query ? q + (size_t)blockIdx.y * q_pitch + (size_t)blockIdx.x * q_stride
+	                 : k + (size_t)blockIdx.y * k_pitch + (size_t)(blockIdx.x - heads) * k_stride;
+	const int i = threadIdx.x * 8;
+	__align__(16) float v[8], scale[8];
+	eight(scale, query ? q_norm : k_norm, i, dim);
+	wait_for_launch_ahead(); // which has nothing to do with the norms' weights
+	eight(v, x, i, dim);
+	float sum = square_sum(v);
+	for (int j = 16; j; j /= 2)
+		sum += __shfl_xor_sync(~0u, sum, j);
+	groups[0] = sum;
+	__syncwarp();
+	const float factor = 1 / sqrtf(sum_of(groups, dim) / dim + eps);
 #pragma unroll
-	for (int j = 0; j < MOST; j++) {
-		const int i = threadIdx.x + j * 128;
-		weights[j] = i < 4 * units ? __ldg(from + i / 4 * 64 + i % 4) : make_uint4(0, 0, 0, 0);
-	}
-	wait_for_launch_ahead();
-	x += (size_t)blockIdx.y * x_pitch;
-	float sum = 0, squares = 0;
+	for (int j = 0; j < 8; j++)
+		row[i + j] = v[j] * scale[j] * factor;
+	__syncwarp();
 #pragma unroll
-	for (int j = 0; j < MOST; j++) {
-		const int i = threadIdx.x + j * 128, col = i / 8 * 64 + i % 4 * 16 + i % 8 / 4 * 8;
-		if (i >= 4 * units)
+	for (int j = 0; j < 8; j++) {
+		const int at = i + j, pair = at < pairs ? at : at - pairs;
+		if (at >= dim)
 			break;
-		__align__(16) float v[8], n[8];
-		eight(v, x, col, cols);
-		if (norm)
-			eight(n, norm, col, cols);
-		const u32 *pairs = (const u32 *)&weights[j];
-#pragma unroll
-		for (int k = 0; k < 8; k++) {
-			squares += v[k] * v[k];
-			sum += (norm ? v[k] * n[k] : v[k]) * half_value((u16)(pairs[k / 2] >> (k % 2 * 16)));
+		if (pair >= pairs) {
+			x[at] = row[at];
+			continue;
 		}
-	}
-	sum = block_sum(sum);
-	if (norm) {
-		__syncthreads();
-		sum *= 1 / sqrtf(block_sum(squares) / cols + eps);
-	}
-	if (threadIdx.x == 0) {
-		sum *= scale[row];
-		if (bias)
-			sum += bias[row];
-		float *to = y + (size_t)blockIdx.y * y_pitch + row;
-		*to = add ? *to + sum : sum;
+		const float a = row[pair], b = row[pair + pairs], c = cosine[blockIdx.y * pairs + pair], s = sine[blockIdx.y * pairs + pair];
+		x[at] = at < pairs ? a * c - b * s : b * c + a * s;
 	}
 }

@@ -14,12 +14,9 @@
 const int TAPS = 8;   // most taps
 const int AHEAD = 16; // rows on their way through the delta rule
 
-// x = silu(convolution of x along the rows with w [cols, taps]); a thread a channel.
-extern "C" __global__ void __launch_bounds__(128)
-    convolve(float *x, int pitch, const float *w, float *states, u64 slot_size, u64 layer_at, const int *first,
-             const int *rows, const int *slots, int cols, int taps) {
-	let_next_launch_begin();
-	const int c = blockIdx.x * blockDim.x + threadIdx.x, segment = blockIdx.y;
+// x = silu(convolution of x along the rows with w [cols, taps]) for channel c of a segment.
+DEVICE void convolve_channel(float *x, int pitch, const float *w, float *states, u64 slot_size, u64 layer_at, const int *first,
+                             const int *rows, const int *slots, int cols, int taps, int c, int segment) {
 	if (c >= cols) {
 		wait_for_launch_ahead();
 		return;
@@ -70,6 +67,71 @@ extern "C" __global__ void __launch_bounds__(128)
 	for (int j = 0; j < TAPS; j++)
 		if (j < taps - 1)
 			state[(size_t)j * cols] = past[j];
+}
+
+// A matrix of few rows, in 16 bits: row number row of it with one row of x, which is
+// divided by √(mean(x²)+eps) and multiplied by norm first unless norm is null. Such a
+// product is all latency, so x stays float32, and weights are asked for before the launch
+// ahead has ended. In a packed unit of 16 rows by 32 columns a row has 16 bytes for each of
+// its lanes (pack.cu).
+DEVICE void few_row(const u8 *w, const float *scale, const float *x, const float *norm, float eps, const float *bias, float *y,
+                    int cols, int units, int add, int row) {
+	const int MOST = 8;
+	const uint4 *from = (const uint4 *)(w + (size_t)(row / 16) * units * 1024) + row % 16 / 8 * 32 + row % 8 * 4;
+	uint4 weights[MOST];
+#pragma unroll
+	for (int j = 0; j < MOST; j++) {
+		const int i = threadIdx.x + j * 128;
+		weights[j] = i < 4 * units ? __ldg(from + i / 4 * 64 + i % 4) : make_uint4(0, 0, 0, 0);
+	}
+	wait_for_launch_ahead();
+	float sum = 0, squares = 0;
+#pragma unroll
+	for (int j = 0; j < MOST; j++) {
+		const int i = threadIdx.x + j * 128, col = i / 8 * 64 + i % 4 * 16 + i % 8 / 4 * 8;
+		if (i >= 4 * units)
+			break;
+		__align__(16) float v[8], n[8];
+		eight(v, x, col, cols);
+		if (norm)
+			eight(n, norm, col, cols);
+		const u32 *pairs = (const u32 *)&weights[j];
+#pragma unroll
+		for (int k = 0; k < 8; k++) {
+			squares += v[k] * v[k];
+			sum += (norm ? v[k] * n[k] : v[k]) * half_value((u16)(pairs[k / 2] >> (k % 2 * 16)));
+		}
+	}
+	sum = block_sum(sum);
+	if (norm) {
+		__syncthreads();
+		sum *= 1 / sqrtf(block_sum(squares) / cols + eps);
+	}
+	if (threadIdx.x == 0) {
+		sum *= scale[row];
+		if (bias)
+			sum += bias[row];
+		y[row] = add ? y[row] + sum : sum;
+	}
+}
+
+// The convolution of a layer and, beside it, a product with few rows, which does not look
+// at x: the blocks of the first few_rows are a row of its matrix and, by blockIdx.y, of f
+// each, n of them; the others have a channel a thread, and blockIdx.y is their segment.
+extern "C" __global__ void __launch_bounds__(128)
+    convolve(const u8 *few, const float *scale, const float *f, int f_pitch, const float *norm, float eps, const float *bias,
+             float *y, int y_pitch, int f_cols, int units, int add, int few_rows, int n, float *x, int pitch, const float *w,
+             float *states, u64 slot_size, u64 layer_at, const int *first, const int *rows, const int *slots, int cols,
+             int taps, int segments) {
+	let_next_launch_begin();
+	const int row = blockIdx.y;
+	if (blockIdx.x < few_rows ? row >= n : row >= segments)
+		wait_for_launch_ahead();
+	else if (blockIdx.x < few_rows)
+		few_row(few, scale, f + (size_t)row * f_pitch, norm, eps, bias, y + (size_t)row * y_pitch, f_cols, units, add, blockIdx.x);
+	else
+		convolve_channel(x, pitch, w, states, slot_size, layer_at, first, rows, slots, cols, taps,
+		                 (blockIdx.x - few_rows) * 128 + threadIdx.x, row);
 }
 
 // A block has 32 columns of the matrix of one value head in registers, four lanes

@@ -9,16 +9,16 @@ import (
 // convolution over q, k and v, the gated delta rule, and a norm of each head
 // that z gates.
 type deltaNet struct {
-	qkv, z, ba, out ops.Matrix
-	conv            ops.Vector
-	norm            ops.Vector
-	eps             float32
-	index           int
+	qkvz, ba, out ops.Matrix
+	conv          ops.Vector
+	norm          ops.Vector
+	eps           float32
+	index         int
 
-	delta                 ops.Delta
-	mixed, gate, strength ops.Tensor // outputs of qkv, z and ba
-	result, heads         ops.Tensor // the same columns, whole and by head
-	gateHeads             ops.Tensor
+	delta            ops.Delta
+	all, mixed, gate ops.Tensor // output of qkvz: whole, that of qkv, that of z by head
+	strength         ops.Tensor // output of ba
+	result, heads    ops.Tensor // the same columns, whole and by head
 }
 
 func (b *binder) newDeltaNet(prefix string) *deltaNet {
@@ -26,8 +26,7 @@ func (b *binder) newDeltaNet(prefix string) *deltaNet {
 	nk, nv := c.LinearKeyHeads*c.LinearKeyDim, c.LinearValueHeads*c.LinearValueDim
 	d := &deltaNet{eps: float32(c.RMSEps), index: b.recurrent}
 	b.recurrent++
-	d.qkv = b.stack(c.Hidden, linear{prefix + ".in_proj_qkv", 2*nk + nv})
-	d.z = b.stack(c.Hidden, linear{prefix + ".in_proj_z", nv})
+	d.qkvz = b.stack(c.Hidden, linear{prefix + ".in_proj_qkv", 2*nk + nv}, linear{prefix + ".in_proj_z", nv})
 	d.ba = b.stack(c.Hidden, linear{prefix + ".in_proj_b", c.LinearValueHeads}, linear{prefix + ".in_proj_a", c.LinearValueHeads})
 	d.out = b.stack(nv, linear{prefix + ".out_proj", c.Hidden})
 	d.conv = b.vector(0, b.tensor(prefix+".conv1d.weight", 2*nk+nv, 1, c.ConvKernel))
@@ -36,8 +35,9 @@ func (b *binder) newDeltaNet(prefix string) *deltaNet {
 	d.delta.ALog = b.vector(0, b.tensor(prefix+".A_log", c.LinearValueHeads))
 	d.delta.Bias = b.vector(0, b.tensor(prefix+".dt_bias", c.LinearValueHeads))
 
-	mixed := b.shared("delta mixed", 2*nk+nv)
-	d.mixed = ops.All(mixed)
+	mixed := b.shared("delta mixed", 2*nk+2*nv)
+	d.all, d.mixed = ops.All(mixed), ops.Part(mixed, 0, 2*nk+nv, 1)
+	d.gate = ops.Part(mixed, 2*nk+nv, nv, c.LinearValueHeads)
 	d.delta.Q = ops.Part(mixed, 0, nk, c.LinearKeyHeads)
 	d.delta.K = ops.Part(mixed, nk, nk, c.LinearKeyHeads)
 	d.delta.V = ops.Part(mixed, 2*nk, nv, c.LinearValueHeads)
@@ -46,21 +46,19 @@ func (b *binder) newDeltaNet(prefix string) *deltaNet {
 	d.strength = ops.All(ba)
 	d.delta.B = ops.Part(ba, 0, c.LinearValueHeads, 1)
 	d.delta.A = ops.Part(ba, c.LinearValueHeads, c.LinearValueHeads, 1)
-	gate, result := b.shared("delta gate", nv), b.shared("delta result", nv)
-	d.gate, d.gateHeads = ops.All(gate), ops.Part(gate, 0, nv, c.LinearValueHeads)
+	result := b.shared("delta result", nv)
 	d.result, d.heads = ops.All(result), ops.Part(result, 0, nv, c.LinearValueHeads)
 	return d
 }
 
 // forward adds the layer's result for x to hidden.
 func (d *deltaNet) forward(b ops.Backend, cache ops.Cache, hidden, x ops.Tensor) {
-	b.Linear(d.mixed, x, d.qkv, nil)
-	b.Linear(d.gate, x, d.z, nil)
+	b.Linear(d.all, x, d.qkvz, nil)
 	b.Linear(d.strength, x, d.ba, nil)
 	b.Convolve(d.mixed, d.conv, cache, d.index)
 	b.DeltaRule(d.heads, &d.delta, cache, d.index)
 	b.Norm(d.heads, d.heads, d.norm, d.eps)
-	b.SiLU(d.heads, d.gateHeads, d.heads)
+	b.SiLU(d.heads, d.gate, d.heads)
 	b.AddLinear(hidden, d.result, d.out, nil)
 }
 
