@@ -64,6 +64,13 @@ func (l *loader) open() error {
 	if l.slots != nil {
 		return nil
 	}
+	if err := l.room(); err != nil {
+		return errorsOf(err, l.close())
+	}
+	return nil
+}
+
+func (l *loader) room() error {
 	d := l.b.device
 	// Each piece begins where a direct read may, and has room for what such a read takes more.
 	size := int64(l.slabBytes() + loadParts*2*ops.ReadAlign)
@@ -207,8 +214,7 @@ func (l *loader) begin(s slab) error {
 
 // finish copies and packs the slab that was begun first.
 func (l *loader) finish() error {
-	s := l.begun[0]
-	l.begun = l.begun[1:]
+	s := l.begun[0] // until its reads have ended, however they do, close has to wait for them
 	for i, read := range s.reads {
 		if read == nil {
 			continue
@@ -218,6 +224,7 @@ func (l *loader) finish() error {
 			return err
 		}
 	}
+	l.begun = l.begun[1:]
 	d, m := l.b.device, s.slab.m
 	to := [loadParts]Memory{}
 	for i, n := range s.slab.sizes {
