@@ -4,9 +4,10 @@
 // A model is a list of calls on a Backend, made once a step for all rows of a
 // [Batch]. Rows of one sequence are consecutive and are the next tokens of
 // that sequence; how many rows a sequence brings makes no difference to the
-// result of any of them, so prefill, decode and the check of a draft are one
-// thing. A backend keeps this exact: the value of a row depends neither on the
-// other rows nor on how the work is divided (batch invariance).
+// meaning of any of them, so prefill, decode and the check of a draft are one
+// thing. engine/cpu keeps this exact: the value of a row depends neither on the
+// other rows nor on how the work is divided (batch invariance). cuda does so in
+// steps of up to 16 rows; in larger ones a row may differ from that by rounding.
 //
 // Everything that belongs to a backend is opaque here: [Matrix] and [Vector]
 // are parameters, [Tensor] is an activation. Activations are float32 in
