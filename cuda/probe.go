@@ -250,11 +250,14 @@ type launchKind struct {
 // all of them must read of weights, keys, values and states.
 func (b *Backend) kinds(t *tape) (list []*launchKind, bytes int64) {
 	found := map[[2]string]*launchKind{}
+	beside := t.beside()
 	for i := range t.launches {
 		l := &t.launches[i]
 		shape, moved, weight := "", int64(0), int64(0)
 		if l.call >= 0 {
 			shape, moved, weight = b.moves(t, l)
+			moved, weight = moved+beside[l.call], weight+beside[l.call]
+			delete(beside, l.call)
 		}
 		name := l.kernel.name
 		if l.call >= 0 && t.calls[l.call].kind == sampleCall {
@@ -274,6 +277,32 @@ func (b *Backend) kinds(t *tape) (list []*launchKind, bytes int64) {
 		bytes += weight
 	}
 	return list, bytes
+}
+
+// beside is, for the operations in whose launch another's small product happens, the bytes that
+// this reads.
+func (t *tape) beside() map[int]int64 {
+	launched := make([]bool, len(t.calls))
+	for i := range t.launches {
+		if c := t.launches[i].call; c >= 0 {
+			launched[c] = true
+		}
+	}
+	bytes, waiting := map[int]int64{}, int64(0)
+	for i := range t.calls {
+		if launched[i] {
+			if waiting > 0 {
+				bytes[i], waiting = waiting, 0
+			}
+			continue
+		}
+		if c := &t.calls[i]; c.kind == linearCall {
+			for _, p := range c.m.pieces {
+				waiting += p.m.Bytes()
+			}
+		}
+	}
+	return bytes
 }
 
 // moves tells of a launch the shape of what it works on, the bytes that it must move, and those

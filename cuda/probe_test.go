@@ -113,3 +113,13 @@ func TestStepCost(t *testing.T) {
 		})
 	}
 }
+
+// What is read for a product that happens in the launch of the next operation is counted there.
+func TestBytesBesideAnotherLaunch(t *testing.T) {
+	matrix := func(bytes int64) *stack { return &stack{pieces: []piece{{m: &Matrix{weights: Memory{bytes: bytes}}}}} }
+	tape := tape{calls: []call{{kind: linearCall, m: matrix(100)}, {kind: linearCall, m: matrix(7)}, {kind: normCall}, {kind: convolveCall}, {kind: linearCall, m: matrix(3)}},
+		launches: []taped{{call: -1}, {call: 0}, {call: 3}, {call: 3}}}
+	if got := tape.beside(); len(got) != 1 || got[3] != 7 {
+		t.Errorf("%v", got)
+	}
+}
