@@ -146,15 +146,14 @@ extern "C" __global__ void __launch_bounds__(32)
               int heads, int dim, float eps, const float *cosine, const float *sine, int pairs) {
 	__shared__ __align__(16) float row[256];
 	__shared__ float groups[1];
-	let_next_launch_begin();
+	begin();
 	const bool query = blockIdx.x < heads;
 	float *x = query ? q + (size_t)blockIdx.y * q_pitch + (size_t)blockIdx.x * q_stride
 	                 : k + (size_t)blockIdx.y * k_pitch + (size_t)(blockIdx.x - heads) * k_stride;
 	const int i = threadIdx.x * 8;
 	__align__(16) float v[8], scale[8];
-	eight(scale, query ? q_norm : k_norm, i, dim);
-	wait_for_launch_ahead(); // which has nothing to do with the norms' weights
 	eight(v, x, i, dim);
+	eight(scale, query ? q_norm : k_norm, i, dim);
 	float sum = square_sum(v);
 	for (int j = 16; j; j /= 2)
 		sum += __shfl_xor_sync(~0u, sum, j);

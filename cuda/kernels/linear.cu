@@ -75,10 +75,6 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 		copy(ring + i * SLOT + lane * 16);
 
 	let_next_launch_begin();
-	// The weight of a norm was long washed out of the second cache.
-	if (OWN && SOURCE != PLAIN)
-		for (int i = threadIdx.x * 32; i < (SOURCE == NORM ? a.cols : a.dim); i += blockDim.x * 32)
-			asm volatile("prefetch.global.L2 [%0];" ::"l"(a.norm + i));
 	wait_for_launch_ahead();
 
 	// The pieces of x that this lane feeds. One without a row takes another's: what
