@@ -123,9 +123,10 @@ func (s *Shell) Do(id string) bool {
 }
 
 // pressed runs a command that was chosen in the menu or by its keys. While a question is open it is to be answered
-// first: what is behind it does not move. Quitting is always possible.
+// first, and the palette to be closed: what is behind it does not move. Quitting is always possible.
 func (s *Shell) pressed(c *command) {
-	if len(s.dialogs) == 0 || c.quits {
+	open := len(s.dialogs) > 0 || s.offers.view != nil && c.id != "palette" // which its own keys close
+	if !open || c.quits {
 		s.Do(c.id)
 	}
 }

@@ -496,6 +496,12 @@ func TestNothingMovesBehindAQuestion(t *testing.T) {
 		t.Errorf("page %s, %d runs, receiver %v, %d dialogs", g.shell.Page(), len(g.fake.started), g.fake.telemetry.settings.On, len(g.shell.dialogs))
 	}
 	g.shell.typed(&fyne.KeyEvent{Name: fyne.KeyEscape})
+	g.shell.command("palette").item.Action()
+	g.shell.command("page.telemetry").item.Action()
+	if g.shell.offers.view == nil || g.shell.Page() != SuitesPage {
+		t.Error("a page turns behind the palette")
+	}
+	g.shell.command("palette").item.Action()
 	g.shell.command("page.telemetry").item.Action()
 	if g.shell.Page() != TelemetryPage {
 		t.Error("after the answer the keys do nothing")
