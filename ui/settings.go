@@ -100,9 +100,16 @@ func (s *Shell) SetTextSize(percent int) {
 	if percent == s.settings.TextSize {
 		return
 	}
+	c := s.Window.Canvas()
+	size, before := c.Size(), c.Scale()
 	s.settings.TextSize = percent
 	s.scale()
 	s.SetMode(s.theme.Mode)
+	s.Thread.Do(func() { // Fyne would let the window grow, beyond the screen
+		if now := c.Scale(); now > 0 && now != before {
+			s.Window.Resize(fyne.NewSize(size.Width*before/now, size.Height*before/now))
+		}
+	})
 }
 
 // larger goes to the next text size in a direction.

@@ -47,6 +47,8 @@ type Page struct {
 
 	title, place       *look.Text
 	use, parameters    *look.PushButton
+	fold               *look.PushButton // where there is no room for list and panel: changes one for the other
+	columns            *columns
 	words              *transcript
 	scroll             *look.Scroll
 	none               fyne.CanvasObject // there is no chat
@@ -127,9 +129,11 @@ func New(p Params) *Page {
 	g.use = quiet(choice{"Use chosen model", g.useChosen})
 	g.use.Hide()
 	g.parameters = quiet(choice{"Parameters", g.toggleForm})
+	g.fold = quiet(choice{"Chats", func() { g.showChats(!g.columns.chats) }})
+	g.fold.Hide()
 	g.head = look.Rows(0,
 		look.Trailing(look.Step, g.title, look.Line(0, quiet(choice{"Rename…", g.Rename}), quiet(choice{"Delete…", g.Delete}))),
-		look.Trailing(look.Step, g.place, look.Line(0, g.use, quiet(choice{"Copy chat", g.CopyChat}), g.parameters)))
+		look.Trailing(look.Step, g.place, look.Line(0, g.use, g.fold, quiet(choice{"Copy chat", g.CopyChat}), g.parameters)))
 
 	g.words = newTranscript()
 	g.words.OnScroll = func(dy float32) { g.follow = false; g.scroll.To(g.scroll.Offset() + dy); g.noticeEnd() }
@@ -185,7 +189,8 @@ func New(p Params) *Page {
 		"A chat measures while you converse: each turn keeps its raw events, like any session. It takes the endpoint and the model of the bar above.",
 		look.MainButton("New chat", g.NewChat)))
 	g.centre = look.Over(g.none, g.conversation)
-	g.whole = container.New(columns{}, g.list.view, look.Rule(), g.centre, look.Rule(), g.panel.View)
+	g.columns = &columns{folded: func(narrow bool) { showIf(g.fold, narrow); g.head.Refresh() }}
+	g.whole = container.New(g.columns, g.list.view, look.Rule(), g.centre, look.Rule(), g.panel.View)
 	g.View = g.whole
 	g.conversation.Hide()
 	g.broken.Hide()
@@ -245,9 +250,23 @@ func (g *Page) Open(id string) {
 		g.composer.clear()
 		g.form.view.Hide()
 		g.words.set(nil)
+		g.showChats(false)
 	}
 	g.list.mark(id)
 	g.read(id)
+}
+
+// showChats shows the list of chats instead of the panel, where there is no room for both.
+func (g *Page) showChats(on bool) {
+	if g.columns.chats != on {
+		g.columns.chats = on
+		text := "Chats"
+		if on {
+			text = "Figures"
+		}
+		g.fold.SetText(text)
+		g.whole.Refresh()
+	}
 }
 
 // read reads a chat again.

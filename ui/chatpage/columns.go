@@ -2,11 +2,16 @@ package chatpage
 
 import "fyne.io/fyne/v2"
 
-// columns gives the list and the panel their widths and the conversation what is left.
-type columns struct{}
+// columns gives the list and the panel their widths and the conversation what is left. Where there is no
+// room for both, one of them is left out: the list, unless it is wanted.
+type columns struct {
+	chats  bool // where one is left out, it is the panel
+	narrow bool
+	folded func(narrow bool) // it became narrow, or wide again
+}
 
-func (columns) MinSize(o []fyne.CanvasObject) fyne.Size {
-	s := fyne.NewSize(listWidth+panelWidth+2, 0)
+func (c *columns) MinSize(o []fyne.CanvasObject) fyne.Size {
+	s := fyne.NewSize(panelWidth+1, 0)
 	for _, c := range o {
 		s.Height = fyne.Max(s.Height, c.MinSize().Height)
 	}
@@ -14,16 +19,34 @@ func (columns) MinSize(o []fyne.CanvasObject) fyne.Size {
 	return s
 }
 
-func (columns) Layout(o []fyne.CanvasObject, size fyne.Size) {
-	panel := float32(panelWidth)
+func (c *columns) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	list, panel := float32(listWidth), float32(panelWidth)
 	if size.Width > 1500 {
 		panel += 80
 	}
+	narrow := size.Width < list+panel+2+o[2].MinSize().Width
+	showIf(o[0], !narrow || c.chats)
+	showIf(o[1], !narrow || c.chats)
+	showIf(o[3], !narrow || !c.chats)
+	showIf(o[4], !narrow || !c.chats)
+	rest := size.Width
+	for i, w := range []float32{list, 1, 0, 1, panel} {
+		if o[i].Visible() {
+			rest -= w
+		}
+	}
 	x := float32(0)
-	for i, w := range []float32{listWidth, 1, size.Width - listWidth - panel - 2, 1, panel} {
+	for i, w := range []float32{list, 1, rest, 1, panel} {
+		if !o[i].Visible() {
+			continue
+		}
 		o[i].Move(fyne.NewPos(x, 0))
 		o[i].Resize(fyne.NewSize(w, size.Height))
 		x += w
+	}
+	if narrow != c.narrow {
+		c.narrow = narrow
+		c.folded(narrow)
 	}
 }
 

@@ -109,6 +109,9 @@ func (l *chatList) mark(id string) {
 
 // FocusSearch puts the caret into the search of chats.
 func (g *Page) FocusSearch() {
+	if g.columns.narrow {
+		g.showChats(true)
+	}
 	g.focus(g.list.search)
 }
 
