@@ -33,7 +33,7 @@ func plan(m *Matrix, n int) choice {
 		switch {
 		case !small(m, n):
 			c.shape = wideShape
-		case c.splits <= 8:
+		case m.format == NVFP4 && m.out > 4096:
 			c.shape, c.abreast = 2, 1
 		default:
 			c.shape, c.abreast = 0, 1
