@@ -22,10 +22,10 @@ func rms(got []float32, want []float64) float64 {
 }
 
 // chunkError bounds what the delta rule in chunks is off by, over the root mean square of
-// what is right: seven factors are rounded to 11 bits (keys and queries, S, the inverse
-// and scores, what is in the brackets, D), 2⁻¹¹/√12·... of a value each at random, of
-// which several meet in each sum.
-const chunkError = 1e-3
+// what is right. Seven factors are rounded to 11 bits (keys, queries, S, the inverse, what
+// it multiplies, scores, D), each by 2⁻¹² of itself at most and independently: √7·2⁻¹² of
+// the terms. Terms may be somewhat larger than their sum, so 2⁻¹⁰.
+const chunkError = 1. / (1 << 10)
 
 // TestDeltaRuleInChunks holds segments of any length against float64 row by row, with
 // memory for few chunks at a time too, and short ones among them against themselves alone.

@@ -16,8 +16,8 @@ var files embed.FS
 
 // Modules are the names of the modules: products of 1 to 16 rows with a matrix,
 // the forms that they take their operands in, operations on rows of activations,
-// attention over a paged cache, layers that keep a state the same for
-// prompts, the choice of tokens, memory.
+// attention over a paged cache, layers that keep a state, these layers and products
+// for prompts, the choice of tokens, memory.
 var Modules = []string{"linear", "pack", "elements", "attention", "recurrent", "chunks", "product", "sample", "memory"}
 
 // PTX is a module for a device of a compute capability, 90 for 9.0. From 90 on
