@@ -60,3 +60,70 @@ func TestFault(t *testing.T) {
 		t.Errorf("after a fault a request is told %v", err)
 	}
 }
+
+// lost is a device that is gone when the nth answer gets its recurrent state, which happens between
+// steps: the answer has left the queue then and has no lane yet.
+type lost struct {
+	*cpu.Backend
+	left int
+}
+
+type lostCache struct {
+	ops.Cache
+	b *lost
+}
+
+func (l *lost) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, error) {
+	c, err := l.Backend.Cache(shape, pages, states)
+	return lostCache{c, l}, err
+}
+
+func (c lostCache) ClearState(slot int32) {
+	if c.b.left--; c.b.left == 0 {
+		panic(&ops.Fault{Err: errTest})
+	}
+	c.Cache.ClearState(slot)
+}
+
+func (l *lost) Attend(dst, q, k, v ops.Tensor, c ops.Cache, layer, window int, scale float32) {
+	l.Backend.Attend(dst, q, k, v, c.(lostCache).Cache, layer, window, scale)
+}
+
+func (l *lost) Convolve(x ops.Tensor, w ops.Vector, c ops.Cache, layer int) {
+	l.Backend.Convolve(x, w, c.(lostCache).Cache, layer)
+}
+
+func (l *lost) DeltaRule(dst ops.Tensor, in *ops.Delta, c ops.Cache, layer int) {
+	l.Backend.DeltaRule(dst, in, c.(lostCache).Cache, layer)
+}
+
+// A fault between steps ends the answer that was about to begin as well as those beside it: nobody
+// waits for ever, and who drains is told.
+func TestFaultBetweenSteps(t *testing.T) {
+	c := families(vocab)["hybrid"]
+	b := cpu.New(cpu.Options{Rows: 64, Workers: 1})
+	t.Cleanup(b.Close)
+	m, err := model.New(c, source(c), &lost{b, 2}, model.Options{Tokens: 512, Sequences: 4, Outputs: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(m, Options{Lanes: 2})
+	var streams []*Stream
+	for i := range 4 {
+		streams = append(streams, submit(t, s, &Request{Prompt: text(uint64(i), 9), MaxTokens: 50, Top: sample.NoLogProbs})...)
+	}
+	within(t, "a fault between steps", func() {
+		var fault *ops.Fault
+		if err := s.Run(context.Background()); !errors.As(err, &fault) || !errors.Is(err, errTest) {
+			t.Errorf("the loop ends with %v", err)
+		}
+		for i, stream := range streams {
+			if _, r := read(stream); r.Finish != Failed || !errors.Is(r.Err, errTest) {
+				t.Errorf("answer %d ends with %+v", i, r)
+			}
+		}
+		if err := s.Drain(context.Background()); err != nil {
+			t.Errorf("draining: %v", err)
+		}
+	})
+}

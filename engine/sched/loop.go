@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -184,6 +185,13 @@ func (s *Scheduler) shutDown(f Finish, err error) {
 		s.finish(s.lanes[len(s.lanes)-1], f, "", err)
 	}
 	for _, j := range queue {
+		s.finish(j, f, "", err)
+	}
+	// What a panic left between the queue and a lane.
+	s.mu.Lock()
+	rest := slices.SortedFunc(maps.Keys(s.jobs), byAge)
+	s.mu.Unlock()
+	for _, j := range rest {
 		s.finish(j, f, "", err)
 	}
 	s.cache.clear()

@@ -138,8 +138,8 @@ func TestRandom(t *testing.T) {
 					}
 				}
 				st := s.Status()
-				if st.Running+st.Waiting+st.PagesUsed != 0 || int(st.Rejected) != refused || s.inFlight != 0 || len(s.forks) != 0 {
-					rt.Fatalf("after everything ended: %+v, %d in flight, %d forks", st, s.inFlight, len(s.forks))
+				if st.Running+st.Waiting+st.PagesUsed != 0 || int(st.Rejected) != refused || len(s.jobs) != 0 || len(s.forks) != 0 {
+					rt.Fatalf("after everything ended: %+v, %d in flight, %d forks", st, len(s.jobs), len(s.forks))
 				}
 				if seen.stop+seen.length+seen.cancel != streams || seen.fail > 0 {
 					rt.Fatalf("%d answers ended as %+v", streams, seen)

@@ -78,16 +78,16 @@ type Scheduler struct {
 
 	wake chan struct{} // something for the loop to look at
 
-	mu       sync.Mutex
-	waiting  []*job // by age
-	left     []*job // ended while waiting, not yet told the observer
-	inFlight int    // answers that have not ended
-	orders   uint64
-	running  bool  // Run was called
-	closed   bool  // no more requests
-	stopped  error // why Run returned
-	ended    bool
-	idle     chan struct{} // closed when closed and nothing is in flight
+	mu      sync.Mutex
+	waiting []*job            // by age
+	left    []*job            // ended while waiting, not yet told the observer
+	jobs    map[*job]struct{} // answers that have not ended, wherever they are
+	orders  uint64
+	running bool  // Run was called
+	closed  bool  // no more requests
+	stopped error // why Run returned
+	ended   bool
+	idle    chan struct{} // closed when closed and nothing is in flight
 
 	// The loop's own.
 	lanes   []*job // by age
@@ -133,7 +133,7 @@ func New(m *model.Model, o Options) *Scheduler {
 	if o.LoopRepeats <= 0 {
 		o.LoopRepeats = 3
 	}
-	s := &Scheduler{o: o, model: m, pool: m.Pool(), vocab: m.Config.Vocab, wake: make(chan struct{}, 1), idle: make(chan struct{})}
+	s := &Scheduler{o: o, model: m, pool: m.Pool(), vocab: m.Config.Vocab, wake: make(chan struct{}, 1), idle: make(chan struct{}), jobs: map[*job]struct{}{}}
 	s.cache = newCache(s.pool, o.CheckpointBytes)
 	s.hybrid = s.cache.hybrid
 	s.step = m.NewStep()
@@ -235,7 +235,7 @@ func (s *Scheduler) Submit(ctx context.Context, r *Request) ([]*Stream, error) {
 		}
 		s.mu.Unlock()
 		return nil, err
-	case s.inFlight+n > s.o.Lanes+s.o.Waiting:
+	case len(s.jobs)+n > s.o.Lanes+s.o.Waiting:
 		s.status.rejected.Add(1)
 		s.mu.Unlock()
 		return nil, ErrBusy
@@ -243,12 +243,12 @@ func (s *Scheduler) Submit(ctx context.Context, r *Request) ([]*Stream, error) {
 	for _, j := range jobs {
 		s.orders++
 		j.order = s.orders
+		s.jobs[j] = struct{}{}
 		// AfterFunc runs the function on a goroutine of its own, which waits
 		// for the lock held here.
 		j.detach = context.AfterFunc(ctx, func() { s.cancel(j, context.Cause(ctx)) })
 	}
 	s.waiting = append(s.waiting, jobs...)
-	s.inFlight += n
 	s.mu.Unlock()
 	s.nudge()
 	return streams, nil
@@ -299,8 +299,8 @@ func (s *Scheduler) close(j *job) {
 	j.state = over
 	j.detach()
 	j.stream.end(j.result)
-	s.inFlight--
-	if s.closed && s.inFlight == 0 {
+	delete(s.jobs, j)
+	if s.closed && len(s.jobs) == 0 {
 		s.done()
 	}
 }
@@ -319,7 +319,7 @@ func (s *Scheduler) done() {
 func (s *Scheduler) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
-	if s.inFlight == 0 {
+	if len(s.jobs) == 0 {
 		s.done()
 	}
 	s.mu.Unlock()
