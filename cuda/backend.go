@@ -55,7 +55,8 @@ type Backend struct {
 	picked   []int       // likeliest tokens wanted for each choice of the step
 	tops     []sample.LogProb
 	finished bool
-	failed   error // there was no room for a buffer
+	failed   error  // there was no room for a buffer
+	fault    *Fault // the device failed: no step comes after it
 }
 
 var _ ops.Backend = (*Backend)(nil)
@@ -93,6 +94,10 @@ func (b *Backend) Close() error {
 	}
 	b.finished = true
 	var errs []error
+	if b.waiting { // what is launched reads and writes the memory that goes
+		errs = append(errs, b.device.Wait())
+		b.waiting = false
+	}
 	b.forget(&errs)
 	errs = append(errs, b.load.close(), b.input.close())
 	if b.result != nil {
@@ -114,11 +119,17 @@ func (b *Backend) Name() string { return "cuda (" + b.device.facts.Name + ")" }
 // Rows is the largest number of rows in a batch.
 func (b *Backend) Rows() int { return b.options.Rows }
 
-// must ends the work on an error of the device.
+// must ends the work on an error of the device, for good: the calls of the step that failed are
+// forgotten, and no other step begins, since it would go on with half of what this one did.
 func (b *Backend) must(err error) {
-	if err != nil {
-		panic(&Fault{Err: err})
+	if err == nil {
+		return
 	}
+	b.calls = b.calls[:0]
+	if b.fault == nil {
+		b.fault = &Fault{Err: err}
+	}
+	panic(b.fault)
 }
 
 // buffer is activations, float32 [rows, cols].
@@ -170,8 +181,11 @@ func (b *Backend) operand(cols int) {
 	}
 }
 
-// Begin starts a step.
+// Begin starts a step. After a fault it says so again.
 func (b *Backend) Begin(batch *ops.Batch) {
+	if b.fault != nil {
+		panic(b.fault)
+	}
 	if len(batch.Tokens) > b.options.Rows {
 		panic(fmt.Sprintf("cuda: a batch of %d rows on a backend made for %d", len(batch.Tokens), b.options.Rows))
 	}

@@ -210,5 +210,6 @@ int velo_compile(CUcontext context, const void *ptx, size_t size, void **cubin, 
 		}
 	}
 	cuLinkDestroy(state);
+	log[log_size - 1] = 0; /* a message that was cut off has no end */
 	return r;
 }

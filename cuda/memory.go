@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"fmt"
+	"runtime"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -50,6 +51,7 @@ func Upload[T any](m Memory, data []T) error {
 		}
 		return m.device.stream.Synchronize()
 	})
+	runtime.KeepAlive(data) // a GPU that shares the host's memory may read it there until then
 	if err != nil {
 		return fmt.Errorf("cannot copy %d bytes to the GPU: %w", n, err)
 	}

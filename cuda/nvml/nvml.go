@@ -12,6 +12,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"unsafe"
 )
@@ -32,6 +33,8 @@ func open(path, bus string) (*GPU, error) {
 	g := &GPU{library: (*C.velo_nvml)(C.calloc(1, C.sizeof_velo_nvml))}
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
+	runtime.LockOSThread() // why belongs to the thread
+	defer runtime.UnlockOSThread()
 	var why *C.char
 	code := C.velo_nvml_open(g.library, name, &why)
 	if code < 0 {

@@ -11,6 +11,7 @@ import "C"
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"unsafe"
 )
@@ -28,6 +29,8 @@ func Load() (result int, err error) { return load(Library) }
 func load(path string) (int, error) {
 	loading.Lock()
 	defer loading.Unlock()
+	runtime.LockOSThread() // why belongs to the thread
+	defer runtime.UnlockOSThread()
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
 	var why *C.char
