@@ -51,7 +51,8 @@ const (
 )
 
 // Run probes the device of b. It ends with what it has when the time is over or ctx is.
-func Run(ctx context.Context, b backend.Prober, o Options) (*Report, error) {
+func Run(ctx context.Context, b backend.Prober, o Options) (r *Report, err error) {
+	defer ops.Recover(&err) // of what sequences do on the device
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func Run(ctx context.Context, b backend.Prober, o Options) (*Report, error) {
 	if t, ok := ctx.Deadline(); ok && t.Before(end) {
 		end = t
 	}
-	r := &Report{Device: describe(b.Facts()), Estimate: o.Estimate}
+	r = &Report{Device: describe(b.Facts()), Estimate: o.Estimate}
 	sensor, _ := backend.OpenSensor(b) // what it does not tell is left out
 	defer sensor.Close()
 	if sensor != nil {
