@@ -9,7 +9,6 @@ import (
 
 	"velo/engine"
 	"velo/engine/backend"
-	"velo/engine/sched"
 	"velo/engine/weights"
 	"velo/ui/console"
 )
@@ -39,35 +38,24 @@ func modelFacts(c console.EngineConfig, place backend.Place) (f console.ModelFac
 	if strings.EqualFold(filepath.Ext(c.Model), ".gguf") {
 		f.Format = "GGUF"
 	}
-	options := engine.Options{Backend: place.Name, Context: c.Context, Lanes: c.Lanes, Checkpoints: checkpoints(m, c)}
-	o, _, err := engine.Size(m, options)
+	// As `velo serve` starts with no flag but the window's own; it would end where it leaves less than it keeps.
+	absent := &serving{memory: "auto", prefix: onOff(c.PrefixCache), checkpoints: usualCheckpoints, context: c.Context, lanes: c.Lanes}
+	keep, _ := absent.watchLimit()
+	o := absent.size()
+	o.At(place, keep)
+	p, err := engine.Plan(m, o)
 	if err != nil {
 		f.Problem = err.Error()
-		options.Context = 0
-		if o, _, err = engine.Size(m, options); err != nil {
+		o.Context = 0
+		if p, err = engine.Plan(m, o); err != nil {
 			return f, err
 		}
 	}
-	p := sched.Plan(&m.Config, backend.WeightBytes(backend.Options{Name: o.Backend, Exact: o.Exact}, m), sched.Sizes{Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens, Checkpoints: o.Checkpoints, Rows: o.Rows})
-	f.Context, f.Lanes = o.Context, o.Lanes
-	f.Weights, f.KV, f.State, f.Scratch, f.Need = p.Weights, p.Pages, p.States+p.Checkpoints, p.Scratch, p.Total
-	keep, _ := (&serving{memory: "auto"}).watchLimit() // the engine would end where it leaves less
-	f.Available = place.Room(keep)
+	f.Context, f.Lanes = p.Sizes.Context, p.Sizes.Lanes
+	f.Weights, f.KV, f.State, f.Scratch, f.Need = p.Weights, p.Pages, p.States+p.Checkpoints, p.Scratch+p.Choice, p.Total
+	f.Available = p.Sizes.Available
 	f.Device, err = device(place, c.Threads)
 	return f, err
-}
-
-// checkpoints is how many recurrent states of a hybrid model `velo serve` keeps for its prefix cache
-// where no flag says otherwise.
-func checkpoints(m *weights.Model, c console.EngineConfig) int {
-	if !c.PrefixCache {
-		return 0
-	}
-	lanes := c.Lanes
-	if lanes == 0 {
-		lanes = 8
-	}
-	return checkpointStates(m, 4, lanes)
 }
 
 // modelName is that of the file or the folder.

@@ -40,7 +40,7 @@ func probeCommand() *cobra.Command {
 			"  velo probe --model-dir ~/models/Qwen3.5-9B-FP8 --context 8192 --json",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := probe.Options{Rows: rows, Context: behind, Time: time.Duration(seconds * float64(time.Second)), Estimate: estimate}
+			o := probe.Options{Rows: rows, Context: behind, KV: kv, Time: time.Duration(seconds * float64(time.Second)), Estimate: estimate}
 			if err := o.Check(); err != nil {
 				return exit{exitUsage, err.Error()}
 			}
@@ -77,7 +77,7 @@ func probeCommand() *cobra.Command {
 					o.Progress = func(done, total int64) { show(engine.Progress{Done: done, Total: total}) }
 				}
 			}
-			r, err := runProbe(cmd, o, kv)
+			r, err := runProbe(cmd, o)
 			if asJSON {
 				answer := probeAnswer{Report: r}
 				if err != nil {
@@ -122,8 +122,8 @@ type probeAnswer struct {
 }
 
 // runProbe opens the GPU and probes it.
-func runProbe(cmd *cobra.Command, o probe.Options, kv string) (*probe.Report, error) {
-	b, err := backend.New(backend.Options{Name: backend.CUDA, KV: kv})
+func runProbe(cmd *cobra.Command, o probe.Options) (*probe.Report, error) {
+	b, err := backend.New(backend.Options{Name: backend.CUDA, KV: o.KV})
 	if err != nil {
 		return nil, noDevice{err}
 	}

@@ -50,12 +50,12 @@ func runCommand() *cobra.Command {
 				o.Progress = loading(errs)
 			}
 			// What does not fit is refused with the arithmetic, before anything large is taken.
-			resolved, place, err := backend.Resolve(backend.Options{Name: o.Backend})
+			_, place, err := backend.Resolve(backend.Options{Name: o.Backend})
 			if err != nil {
 				return exit{exitFailed, err.Error()}
 			}
-			if o.Backend = resolved.Name; !force {
-				o.Available = place.Room(0)
+			if o.At(place, 0); force {
+				o.Available = 0
 			}
 			began := time.Now()
 			e, err := engine.Load(args[0], o)
@@ -106,7 +106,7 @@ func runCommand() *cobra.Command {
 				fmt.Fprintln(out)
 			}
 			t := timings{Model: e.Name, Device: e.Device, Seed: params.Seed, PromptTokens: a.Prompt, GeneratedTokens: a.Generated, Finish: a.Finish,
-				LoadSeconds: loaded.Seconds(), Memory: e.Fit.String(), MemoryBytes: e.Fit.Total}
+				LoadSeconds: loaded.Seconds(), Memory: e.Memory.Sum(), MemoryBytes: e.Memory.Total}
 			if a.Generated > 0 {
 				t.TTFT, t.PromptRate = a.First.Sub(a.Begin).Seconds(), a.Prefill()
 			}

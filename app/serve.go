@@ -153,7 +153,7 @@ func (f *serving) register(fl *pflag.FlagSet) {
 	fl.IntVar(&f.rows, "prefill-chunk", 512, "tokens computed in one step, of prompts and answers together: it bounds how long an answer waits for its next token")
 	fl.IntVar(&f.stepTime, "step-time-ms", 100, "how long a step may take: prompts are read in chunks that fit, so that running answers go on and new ones need not wait; 0 = no bound but --prefill-chunk")
 	onoff(&f.prefix, "prefix-cache", true, "keep what was computed of prompts for later requests that begin alike")
-	fl.Float64Var(&f.checkpoints, "prefix-ckpt-mem-gb", 4, "memory for recurrent states in the prefix cache, of models that have some")
+	fl.Float64Var(&f.checkpoints, "prefix-ckpt-mem-gb", usualCheckpoints, "memory for recurrent states in the prefix cache, of models that have some")
 
 	fl.StringVar(&f.effort, "reasoning-effort", "", "how much the model reasons: none, minimal, low, medium, high, xhigh, max (default: its template's)")
 	fl.StringVar(&f.thinking, "thinking", "auto", "whether the model reasons: on, off, or auto, as its template has it")

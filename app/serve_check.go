@@ -163,10 +163,20 @@ func (f *serving) defaults(makers sample.Params, advised bool) sample.Params {
 }
 
 // size says how large the engine is to be, before anything is loaded.
-func (f *serving) size(checkpoints int) engine.Options {
-	return engine.Options{Backend: f.device, Context: f.context, Lanes: f.lanes, Tokens: f.tokens, Checkpoints: checkpoints,
+func (f *serving) size() engine.Options {
+	o := engine.Options{Backend: f.device, Context: f.context, Lanes: f.lanes, Tokens: f.tokens,
 		Rows: f.rows, Workers: f.threads, Exact: bool(f.exact), KV: f.kv}
+	if f.prefix {
+		o.CheckpointBytes = f.checkpointBytes()
+	}
+	return o
 }
+
+// usualCheckpoints is --prefix-ckpt-mem-gb where it is not given.
+const usualCheckpoints = 4
+
+// checkpointBytes is the memory that the prefix cache may take for recurrent states.
+func (f *serving) checkpointBytes() int64 { return int64(min(f.checkpoints*gigabyte, 1<<60)) }
 
 // telemetry are the emitter's options, without those that the model decides.
 func (f *serving) telemetry() (emit.Options, error) {

@@ -218,16 +218,6 @@ func (s *service) checkTelemetry() (*emit.Options, error) {
 	return &o, nil
 }
 
-// checkpointStates is how many recurrent states the prefix cache may keep of a hybrid model, in so
-// many gigabytes and at most four a lane; 0 for a model that has none.
-func checkpointStates(w *weights.Model, budget float64, lanes int) int {
-	state := w.Fit(1, 1).State
-	if state <= 0 {
-		return 0
-	}
-	return int(min(budget*gigabyte/float64(state), float64(4*lanes)))
-}
-
 // noRoom is a model that does not fit.
 type noRoom struct{ error }
 
@@ -239,35 +229,27 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 		return engine.Options{}, err
 	}
 	defer w.Close()
-	checkpoints := 0
-	if f.prefix {
-		checkpoints = checkpointStates(w, f.checkpoints, f.lanes)
-	}
 	// Where it computes is settled first: weights, keys and values take another room there.
-	size := f.size(checkpoints)
-	resolved, place, err := backend.Resolve(backend.Options{Name: size.Backend})
+	o := f.size()
+	_, place, err := backend.Resolve(backend.Options{Name: o.Backend})
 	if err != nil {
-		return size, noDevice{err}
+		return o, noDevice{err}
 	}
-	if size.Backend = resolved.Name; place.Passed != nil {
+	if place.Passed != nil {
 		s.log.Info("computing on the processor", "no_gpu", place.Passed)
 	}
-	o, _, err := engine.Size(w, size)
+	o.At(place, keep)
+	memory, err := engine.Plan(w, o)
 	if err != nil {
 		return o, err
 	}
-	z := sched.Sizes{Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens, Checkpoints: o.Checkpoints, Rows: o.Rows}
-	if z.KV, err = backend.KVType(backend.Options{Name: o.Backend, KV: o.KV}); err != nil {
-		return o, err
-	}
-	z.Available = place.Room(keep)
-	memory := sched.Plan(&w.Config, backend.WeightBytes(backend.Options{Name: o.Backend, Exact: o.Exact}, w), z)
 	fmt.Fprintf(out, "Memory plan\n%s", memory)
 	if err := memory.Check(); err != nil {
 		if f.force == "off" {
 			return o, noRoom{err}
 		}
 		s.log.Warn("loading all the same", "why", err)
+		o.Available = 0
 	}
 	var mu sync.Mutex
 	percent := int64(-1)
@@ -312,7 +294,7 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 		s.emitter.Store(emitter)
 	}
 	so := sched.Options{Lanes: e.Lanes, Context: e.Context, StepTokens: f.rows, StepTime: time.Duration(f.stepTime) * time.Millisecond, Waiting: f.waiting, Backlog: f.backlog, PrefixCache: bool(f.prefix),
-		CheckpointBytes: int64(f.checkpoints * gigabyte), LoopWindow: f.loopWindow, LoopRepeats: f.loopRepeats, PanicSteps: f.panicSteps, Observer: s.meter}
+		CheckpointBytes: f.checkpointBytes(), LoopWindow: f.loopWindow, LoopRepeats: f.loopRepeats, PanicSteps: f.panicSteps, Observer: s.meter}
 	if f.waiting == 0 {
 		so.Waiting = -1
 	}

@@ -68,12 +68,7 @@ func sliced(vocab int) (width, slices int) {
 func (c *choices) take(from func(what string, bytes int64) (Memory, error), vocab, rows int) error {
 	c.vocab, c.rows = vocab, rows
 	c.width, c.slices = sliced(vocab)
-	n := int64(rows * c.slices)
-	for _, m := range []struct {
-		to    *Memory
-		bytes int64
-	}{{&c.changed, 4 * int64(rows) * int64(vocab)}, {&c.best, 8 * n}, {&c.raw, 8 * n}, {&c.totals, 8 * n}, {&c.candidates, 8 * int64(rows) * 2 * candidates},
-		{&c.masses, 8 * int64(rows) * bins}, {&c.counts, 4 * int64(rows) * bins}, {&c.sums, 8 * n}, {&c.found, 8 * int64(rows)}, {&c.least, 8 * int64(rows)}} {
+	for _, m := range c.parts() {
 		var err error
 		if *m.to, err = from("the choice of tokens", m.bytes); err != nil {
 			return err
@@ -81,6 +76,35 @@ func (c *choices) take(from func(what string, bytes int64) (Memory, error), voca
 	}
 	return nil
 }
+
+// choicePart is a memory of choices, and what it takes.
+type choicePart struct {
+	to    *Memory
+	bytes int64
+}
+
+func (c *choices) parts() []choicePart {
+	rows, n := int64(c.rows), int64(c.rows*c.slices)
+	return []choicePart{{&c.changed, 4 * rows * int64(c.vocab)}, {&c.best, 8 * n}, {&c.raw, 8 * n}, {&c.totals, 8 * n}, {&c.candidates, 8 * rows * 2 * candidates},
+		{&c.masses, 8 * rows * bins}, {&c.counts, 4 * rows * bins}, {&c.sums, 8 * n}, {&c.found, 8 * rows}, {&c.least, 8 * rows}}
+}
+
+// ChoiceBytes is the memory of the device that a [Backend] takes for the choice of tokens from up to
+// rows rows of logits of a vocabulary; 0 where it leaves the choice to the host.
+func ChoiceBytes(vocab, rows int) (n int64) {
+	if vocab > mostVocab || vocab < 1 {
+		return 0
+	}
+	c := choices{vocab: vocab, rows: choiceRows(rows)}
+	c.width, c.slices = sliced(vocab)
+	for _, m := range c.parts() {
+		n += m.bytes
+	}
+	return n
+}
+
+// choiceRows is for how many of so many rows of logits there is room for a choice.
+func choiceRows(rows int) int { return min(mostPicks, rows) }
 
 // stages is what of the work a step's choices need, which its graph depends on.
 type stages struct{ draws, tops bool }
@@ -230,13 +254,12 @@ func (b *Backend) SampleFrom(logits ops.Buffer) error {
 	if b.failed != nil {
 		return b.failed
 	}
-	if f.cols > mostVocab || b.choice.vocab == f.cols && b.choice.rows >= min(mostPicks, f.rows) {
+	if f.cols > mostVocab || b.choice.vocab == f.cols && b.choice.rows >= choiceRows(f.rows) {
 		return nil
 	}
 	var errs []error
 	b.forget(&errs)
-	rows := min(mostPicks, f.rows)
-	errs = append(errs, b.choice.take(b.memory.Take, f.cols, rows))
+	errs = append(errs, b.choice.take(b.memory.Take, f.cols, choiceRows(f.rows)))
 	if b.chosen == nil {
 		var err error
 		b.chosen, err = b.device.HostMemory(4 * choiceWords * mostPicks)

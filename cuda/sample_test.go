@@ -383,6 +383,23 @@ func BenchmarkChoose(b *testing.B) {
 	}
 }
 
+// TestChoiceBytes: what is planned is what is taken, for as many rows as a step may choose for.
+func TestChoiceBytes(t *testing.T) {
+	for _, size := range []struct{ vocab, rows, most int }{{248320, 16, 16}, {300, 1, 1}, {mostVocab, 100, mostPicks}} {
+		taken := int64(0)
+		var c choices
+		if err := c.take(func(_ string, bytes int64) (Memory, error) { taken += bytes; return Memory{}, nil }, size.vocab, choiceRows(size.rows)); err != nil {
+			t.Fatal(err)
+		}
+		if got := ChoiceBytes(size.vocab, size.rows); got != taken || c.rows != size.most || got < int64(4*size.vocab*size.most) {
+			t.Errorf("%+v: %d bytes are planned, %d taken for %d rows", size, got, taken, c.rows)
+		}
+	}
+	if n := ChoiceBytes(mostVocab+1, 16); n != 0 {
+		t.Errorf("a vocabulary that the host chooses from takes %d bytes", n)
+	}
+}
+
 // A choice is written as sample.cu reads it; this runs without a device.
 func TestPickWords(t *testing.T) {
 	mask := sample.NewMask(70)

@@ -12,6 +12,7 @@ import (
 
 	"velo/engine/backend"
 	"velo/engine/chat"
+	"velo/engine/memory"
 	"velo/engine/model"
 	"velo/engine/ops"
 	"velo/engine/sample"
@@ -21,18 +22,19 @@ import (
 
 // Options size an engine. The zero value serves up to eight requests of up to 4096 tokens.
 type Options struct {
-	Backend     string         // one of backend.Names; "" is the best one there is
-	Context     int            // tokens of one request, prompt and answer; 0 = 4096 or the model's own, if less
-	Lanes       int            // requests in one step; 0 = 8
-	Tokens      int            // tokens remembered of all together; 0 = Lanes × Context
-	Checkpoints int            // recurrent states kept beside the lanes' own, of a hybrid model
-	Rows        int            // most rows of a step; 0 = 512
-	Outputs     int            // most rows of a step whose logits are wanted; 0 = 16, and at least Lanes
-	Workers     int            // threads of the processor; 0 = all
-	Exact       bool           // float32 arithmetic for every weight
-	KV          string         // how keys and values are stored: f32, bf16, fp8 or q8; "" or "auto" is the backend's choice
-	Available   int64          // bytes of memory that may be used; 0 = as much as it takes
-	Progress    func(Progress) // how far loading is; may be nil
+	Backend         string         // one of backend.Names; "" is the best one there is
+	Context         int            // tokens of one request, prompt and answer; 0 = 4096 or the model's own, if less
+	Lanes           int            // requests in one step; 0 = 8
+	Tokens          int            // tokens remembered of all together; 0 = Lanes × Context
+	Checkpoints     int            // recurrent states kept beside the lanes' own, of a hybrid model
+	CheckpointBytes int64          // the same as so many bytes of them, 4 a lane at most; Checkpoints goes before it
+	Rows            int            // most rows of a step; 0 = 512
+	Outputs         int            // most rows of a step whose logits are wanted; 0 = 16, and at least Lanes
+	Workers         int            // threads of the processor; 0 = all
+	Exact           bool           // float32 arithmetic for every weight
+	KV              string         // how keys and values are stored: f32, bf16, fp8 or q8; "" or "auto" is the backend's choice
+	Available       int64          // bytes of memory that may be used; 0 = as much as it takes
+	Progress        func(Progress) // how far loading is; may be nil
 }
 
 // Engine is a loaded model.
@@ -46,7 +48,7 @@ type Engine struct {
 	Model     *model.Model
 	Device    string     // what it is computed on, in words
 	Loaded    ops.Loaded // how the weights came, if the backend reads them itself
-	Fit       weights.Fit
+	Memory    memory.Plan
 	EOS       []int32 // all ids that end an answer, ascending
 	Context   int     // most tokens of one request, prompt and answer
 	Lanes     int
@@ -56,49 +58,15 @@ type Engine struct {
 	addBOS  bool // a prompt begins with BOS even where the template leaves it out
 }
 
-// Size fills in the sizes that were left open and works out the memory, without taking any.
-func Size(w *weights.Model, o Options) (Options, weights.Fit, error) {
-	most := w.Config.MaxPosition
-	switch {
-	case o.Context < 0 || o.Lanes < 0 || o.Tokens < 0:
-		return o, weights.Fit{}, errors.New("cannot size the engine: a context, lanes and tokens below 0 mean nothing")
-	case o.Context == 0:
-		o.Context = 4096
-		if most > 0 {
-			o.Context = min(o.Context, most)
-		}
-	case most > 0 && o.Context > most:
-		return o, weights.Fit{}, fmt.Errorf("cannot give a request %d tokens: the model was made for %d at most", o.Context, most)
-	}
-	if o.Lanes == 0 {
-		o.Lanes = 8
-	}
-	if o.Tokens == 0 {
-		o.Tokens = o.Lanes * o.Context
-	}
-	o.Tokens = max(o.Tokens, o.Context)
-	if o.Rows == 0 {
-		o.Rows = 512
-	}
-	o.Rows = max(o.Rows, o.Lanes)
-	o.Outputs = max(o.Outputs, 16, o.Lanes)
-	// As many texts of the whole context as the tokens make, and a state for each lane and checkpoint.
-	fit := w.Fit(o.Context, (o.Tokens+o.Context-1)/o.Context)
-	kv, err := backend.KVType(backend.Options{Name: o.Backend, KV: o.KV})
-	if err != nil {
-		return o, fit, err
-	}
-	fit.KV = w.Config.KVBytes(fit.Context, fit.Sequences, kv)
-	state := w.Fit(1, 1).State
-	fit.State = state * int64(o.Lanes+o.Checkpoints)
-	fit.Weights = backend.WeightBytes(backend.Options{Name: o.Backend, Exact: o.Exact}, w)
-	fit.Total = fit.Weights + fit.KV + fit.State + fit.Scratch
-	if o.Available > 0 {
-		if err := fit.Check(o.Available); err != nil {
-			return o, fit, err
-		}
-	}
-	return o, fit, nil
+// At chooses the place that a backend was resolved to, and as much of its memory as may be used: keep bytes
+// of the machine's are left.
+func (o *Options) At(p backend.Place, keep int64) { o.Backend, o.Available = p.Name, p.Room(keep) }
+
+// Plan fills in the sizes that were left open and reckons the memory, without taking any. Whether that
+// fits is for the plan's Check to say.
+func Plan(w *weights.Model, o Options) (memory.Plan, error) {
+	return memory.Reckon(w, memory.Sizes{Backend: o.Backend, Exact: o.Exact, KV: o.KV, Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens,
+		Checkpoints: o.Checkpoints, CheckpointBytes: o.CheckpointBytes, Rows: o.Rows, Outputs: o.Outputs, Available: o.Available})
 }
 
 // Load opens the model at path, a folder or a GGUF file, and makes it ready. Memory is reckoned,
@@ -117,11 +85,15 @@ func Load(path string, o Options) (*Engine, error) {
 }
 
 func load(path string, w *weights.Model, o Options) (*Engine, error) {
-	o, fit, err := Size(w, o)
+	plan, err := Plan(w, o)
+	if err == nil {
+		err = plan.Check()
+	}
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Path: path, Name: name(path, w), Weights: w, Fit: fit, Context: o.Context, Lanes: o.Lanes, Defaults: defaults(w.Generation)}
+	z := plan.Sizes
+	e := &Engine{Path: path, Name: name(path, w), Weights: w, Memory: plan, Context: z.Context, Lanes: z.Lanes, Defaults: defaults(w.Generation)}
 	if e.Tokenizer, e.addBOS, err = Tokenizer(w); err != nil {
 		return nil, err
 	}
@@ -134,12 +106,12 @@ func load(path string, w *weights.Model, o Options) (*Engine, error) {
 		}
 	}
 	e.EOS = ends(w, e.Tokenizer)
-	if e.backend, err = backend.New(backend.Options{Name: o.Backend, Rows: o.Rows, Workers: o.Workers, Exact: o.Exact, KV: o.KV}); err != nil {
+	if e.backend, err = backend.New(backend.Options{Name: o.Backend, Rows: z.Rows, Workers: o.Workers, Exact: o.Exact, KV: o.KV}); err != nil {
 		return nil, err
 	}
 	e.Device = e.backend.Name()
 	source := newCounted(w, o.Progress)
-	e.Model, err = model.New(&w.Config, source, e.backend, model.Options{Tokens: o.Tokens, Sequences: o.Lanes + o.Checkpoints, Outputs: o.Outputs})
+	e.Model, err = model.New(&w.Config, source, e.backend, model.Options{Tokens: z.Tokens, Sequences: z.Lanes + z.Checkpoints, Outputs: z.Outputs})
 	if err != nil {
 		_ = e.backend.Close()
 		return nil, fmt.Errorf("cannot load %s: %w", path, err)

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"velo/engine/backend"
 	"velo/engine/chat"
 	"velo/engine/enginetest"
+	"velo/engine/host"
+	"velo/engine/memory"
 	"velo/engine/weights"
 )
 
@@ -60,27 +63,72 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
+func TestPlan(t *testing.T) {
 	w, err := weights.Open(enginetest.Folder(t, enginetest.Hybrid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	o, fit, err := Size(w, Options{})
-	if err != nil || o.Context != 2048 || o.Lanes != 8 || o.Tokens != 8*2048 {
-		t.Errorf("the sizes are %+v, %v", o, err)
+	p, err := Plan(w, Options{})
+	if z := p.Sizes; err != nil || z.Context != 2048 || z.Lanes != 8 || z.Tokens != 8*2048 {
+		t.Errorf("the sizes are %+v, %v", z, err)
 	}
-	if fit.Total != fit.Weights+fit.KV+fit.State+fit.Scratch || fit.Weights != w.Bytes() /* bf16 is used where it lies */ {
-		t.Errorf("the parts of %+v are not its sum", fit)
+	if more, _ := Plan(w, Options{Checkpoints: 8}); more.Sizes.Checkpoints != 8 || more.Total <= p.Total {
+		t.Errorf("checkpoints became %+v", more)
 	}
-	if more, _, _ := Size(w, Options{Checkpoints: 8}); more.Checkpoints != 8 {
-		t.Errorf("checkpoints became %d", more.Checkpoints)
+	// Each option reaches the plan.
+	o := Options{Backend: backend.CPU, KV: "f32", Context: 100, Lanes: 3, Tokens: 250, Checkpoints: 5, Rows: 20, Outputs: 17, Exact: true, Available: 1000}
+	p, err = Plan(w, o)
+	if want := (memory.Sizes{Backend: backend.CPU, KV: "f32", Context: 100, Lanes: 3, Tokens: 250, Checkpoints: 5, Rows: 20, Outputs: 17, Exact: true, Available: 1000}); err != nil || p.Sizes != want {
+		t.Errorf("options %+v became %+v, %v", o, p.Sizes, err)
 	}
-	if _, _, err := Size(w, Options{Context: 4096}); err == nil || !strings.Contains(err.Error(), "2048") {
+	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "available") {
+		t.Errorf("1,000 bytes gave %v", err)
+	}
+	if p, _ := Plan(w, Options{CheckpointBytes: 1 << 40}); p.Sizes.Checkpoints != 4*8 {
+		t.Errorf("a terabyte holds %d checkpoints", p.Sizes.Checkpoints)
+	}
+	if _, err := Plan(w, Options{Context: 4096}); err == nil || !strings.Contains(err.Error(), "2048") {
 		t.Errorf("a context beyond the model's own gave %v", err)
 	}
-	if _, _, err := Size(w, Options{Available: 1000}); err == nil || !strings.Contains(err.Error(), "available") {
-		t.Errorf("1,000 bytes gave %v", err)
+}
+
+// TestLoadRefuses: what does not fit is refused before it is loaded, to the byte.
+func TestLoadRefuses(t *testing.T) {
+	folder := enginetest.Folder(t, enginetest.Plain)
+	o := Options{Context: 128, Lanes: 2, Backend: backend.CPU, Workers: 1}
+	e, err := Load(folder, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := e.Memory.Total
+	if pool := e.Model.Pool(); e.Memory.Pages != int64(pool.Pages())*pool.Shape().PageBytes() {
+		t.Errorf("pages of %d bytes are planned, %d pages were made", e.Memory.Pages, pool.Pages())
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	o.Progress = func(Progress) { t.Error("what does not fit is loaded") }
+	o.Available = need - 1
+	if e, err := Load(folder, o); err == nil || !strings.Contains(err.Error(), "cannot fit the model") {
+		t.Errorf("a byte too little gave %v", err)
+		if err == nil {
+			_ = e.Close()
+		}
+	}
+	o.Progress, o.Available = nil, need
+	if e, err = Load(folder, o); err != nil {
+		t.Fatalf("refused though it fits: %v", err)
+	}
+	_ = e.Close()
+}
+
+// TestAt: a place decides on the backend and on the memory.
+func TestAt(t *testing.T) {
+	o := Options{Backend: "auto", Lanes: 3}
+	o.At(backend.Place{Name: backend.CPU, Memory: host.Memory{Total: 100, Available: 90}}, 20)
+	if o.Backend != backend.CPU || o.Available != 70 || o.Lanes != 3 {
+		t.Errorf("%+v", o)
 	}
 }
 

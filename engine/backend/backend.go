@@ -30,9 +30,10 @@ func Names() []string {
 
 // accelerator is a backend that a build may have besides the processor.
 type accelerator struct {
-	open  func(o Options, kv ops.KVType) (Backend, error)
-	bytes func(t *weights.Tensor) int64 // what a weight takes there
-	look  func(o Options) (*Facts, error)
+	open   func(o Options, kv ops.KVType) (Backend, error)
+	bytes  func(t *weights.Tensor) int64 // what a weight takes there
+	choice func(vocab, rows int) int64   // what the choice of so many tokens takes there
+	look   func(o Options) (*Facts, error)
 }
 
 // Options choose and size a backend. The zero value is the best one that this machine has.
@@ -82,6 +83,15 @@ func WeightBytes(o Options, m *weights.Model) int64 {
 		n += packed
 	})
 	return n
+}
+
+// ChoiceBytes is the memory of a backend that the choice of tokens takes, from so many rows of logits of
+// a vocabulary: none on the processor, where the scheduler chooses. No name means the processor.
+func ChoiceBytes(o Options, vocab, rows int) int64 {
+	if o.Name == CUDA && gpu != nil {
+		return gpu.choice(vocab, rows)
+	}
+	return 0
 }
 
 // Backend is a backend to be closed after use.

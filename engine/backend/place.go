@@ -31,8 +31,7 @@ func resolve(o Options, gpu *accelerator, machine func() (host.Memory, error)) (
 	case gpu != nil && (automatic || o.Name == CUDA):
 		facts, err := gpu.look(o)
 		if err == nil {
-			p.Name, p.Device, p.Unified = CUDA, facts.Name, facts.Integrated
-			p.Memory = host.Memory{Total: facts.Memory, Available: facts.Free}
+			p = placeOn(facts, machine)
 			break
 		}
 		if !automatic {
@@ -43,11 +42,22 @@ func resolve(o Options, gpu *accelerator, machine func() (host.Memory, error)) (
 		return o, p, fmt.Errorf("cannot compute on %q: this build has %s", o.Name, strings.Join(Names(), ", "))
 	}
 	o.Name = p.Name
-	if p.Name == CPU || p.Unified {
-		// A driver counts the page cache of a shared memory as used; the system gives that back.
+	if p.Name == CPU {
 		p.Memory, _ = machine() // where it cannot be read it is not known
 	}
 	return o, p, nil
+}
+
+// PlaceOn is the place of a GPU that is open already.
+func PlaceOn(f *Facts) Place { return placeOn(f, host.ReadMemory) }
+
+func placeOn(f *Facts, machine func() (host.Memory, error)) Place {
+	p := Place{Name: CUDA, Device: f.Name, Unified: f.Integrated, Memory: host.Memory{Total: f.Memory, Available: f.Free}}
+	if p.Unified {
+		// A driver counts the page cache of a shared memory as used; the system gives that back.
+		p.Memory, _ = machine()
+	}
+	return p
 }
 
 // ownRoom is what is left free of a GPU's own memory: for its context, the kernels, captured

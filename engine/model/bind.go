@@ -131,17 +131,3 @@ func (b *binder) shared(name string, cols int) ops.Buffer {
 	}
 	return buffer
 }
-
-// shape is what the layers bound so far keep.
-func (b *binder) shape() ops.CacheShape {
-	c := b.config
-	s := ops.CacheShape{Attention: b.attention, KVHeads: c.KVHeads, HeadDim: c.HeadDim}
-	if b.recurrent > 0 {
-		s.Recurrent = b.recurrent
-		s.KeyHeads, s.ValueHeads = c.LinearKeyHeads, c.LinearValueHeads
-		s.KeyDim, s.ValueDim = c.LinearKeyDim, c.LinearValueDim
-		s.ConvKernel = c.ConvKernel
-		s.ConvCols = 2*c.LinearKeyHeads*c.LinearKeyDim + c.LinearValueHeads*c.LinearValueDim
-	}
-	return s
-}

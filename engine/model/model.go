@@ -106,7 +106,7 @@ func New(config *weights.Config, source Source, backend ops.Backend, o Options) 
 	// Every sequence may leave its last page partly empty.
 	pages := (o.Tokens+ops.PageTokens-1)/ops.PageTokens + o.Sequences
 	var err error
-	if m.cache, err = backend.Cache(b.shape(), pages, o.Sequences); err != nil {
+	if m.cache, err = backend.Cache(Shape(&m.Config), pages, o.Sequences); err != nil {
 		return nil, fmt.Errorf("cannot make room for %d tokens in %d sequences: %w", o.Tokens, o.Sequences, err)
 	}
 	m.pool = kv.NewPool(m.cache, pages, o.Sequences)

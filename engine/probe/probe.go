@@ -11,6 +11,7 @@ import (
 	"velo/engine/backend"
 	"velo/engine/host"
 	"velo/engine/kv"
+	"velo/engine/memory"
 	"velo/engine/model"
 	"velo/engine/ops"
 	"velo/engine/sample"
@@ -22,6 +23,7 @@ type Options struct {
 	Open     func() (*weights.Model, error) // the model; nil: the device alone
 	Rows     []int                          // sequences of a decode step, each a step of its own; 1 if empty
 	Context  int                            // positions behind each sequence, at least 1
+	KV       string                         // how the backend stores keys and values, as backend.Options has it
 	Time     time.Duration                  // after which nothing new is begun; 60 s if 0
 	Estimate string                         // one of Targets; "": none
 	Say      func(sentence string)          // what is being done; may be nil
@@ -136,11 +138,21 @@ func probeModel(ctx context.Context, b backend.Prober, o *Options, r *Report, en
 	if n := w.Config.MaxPosition; n > 0 && o.Context >= n {
 		return nil, fmt.Errorf("cannot probe with %d positions behind: the model was made for %d", o.Context, n)
 	}
-	result := &Model{Name: name(w), Weights: backend.WeightBytes(backend.Options{Name: backend.CUDA}, w)}
+	// A sequence more than are measured, whose pages lie apart.
+	plan, err := memory.Reckon(w, memory.Sizes{Backend: backend.CUDA, KV: o.KV, Context: o.Context + 1, Lanes: most + 1, Tokens: most * (o.Context + 2*ops.PageTokens),
+		Rows: b.Rows(), Outputs: most, Available: backend.PlaceOn(b.Facts()).Room(0)})
+	if err == nil {
+		err = plan.Check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot probe %s: %w", name(w), err)
+	}
+	z := plan.Sizes
+	result := &Model{Name: name(w), Weights: plan.Weights}
 	say("making %s ready, %.2f GB of weights", result.Name, float64(result.Weights)/1e9)
 	begin := time.Now()
 	source := &counted{Model: w, total: w.Bytes(), progress: o.Progress}
-	m, err := model.New(&w.Config, source, b, model.Options{Tokens: most * (o.Context + 2*ops.PageTokens), Sequences: most + 1, Outputs: most})
+	m, err := model.New(&w.Config, source, b, model.Options{Tokens: z.Tokens, Sequences: z.Lanes, Outputs: z.Outputs})
 	if err != nil {
 		return nil, fmt.Errorf("cannot probe %s: %w", result.Name, err)
 	}

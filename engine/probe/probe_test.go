@@ -19,9 +19,13 @@ type fake struct {
 	backend.Backend
 	steps  int
 	failed error
+	own    int64 // bytes that are free of memory of its own; 0: it shares the machine's
 }
 
 func (f *fake) Facts() *backend.Facts {
+	if f.own > 0 {
+		return &backend.Facts{Name: "test", Memory: 1 << 40, Free: f.own}
+	}
 	return &backend.Facts{Name: "test", Major: 12, Minor: 1, SMs: 48, Clock: 2418000, MemoryClock: 4266000, Memory: 119 << 30, Free: 100 << 30, L2: 24 << 20, Integrated: true, Driver: 13000}
 }
 
@@ -129,5 +133,21 @@ func TestRunRefuses(t *testing.T) {
 	f.failed = errors.New("cannot measure")
 	if _, err := Run(context.Background(), f, Options{}); err == nil {
 		t.Error("a device that fails is measured")
+	}
+}
+
+// TestRunRefusesWithoutRoom: a model that the GPU has no room for is refused by the plan, before
+// anything of it is taken.
+func TestRunRefusesWithoutRoom(t *testing.T) {
+	f := prober(t)
+	open := func() (*weights.Model, error) { return weights.Open(enginetest.Folder(t, enginetest.Plain)) }
+	f.own = 512<<20 + 1000
+	_, err := Run(context.Background(), f, Options{Open: open, Progress: func(int64, int64) { t.Error("it is loaded") }})
+	if err == nil || !strings.HasPrefix(err.Error(), "cannot probe tiny-qwen3: cannot fit the model: ") || !strings.Contains(err.Error(), "1.0 KiB are available") {
+		t.Errorf("1,000 bytes: %v", err)
+	}
+	f.own = 1 << 30
+	if r, err := Run(context.Background(), f, Options{Open: open}); err != nil || len(r.Model.Steps) != 1 {
+		t.Errorf("half a gigabyte: %+v, %v", r, err)
 	}
 }

@@ -306,7 +306,6 @@ func FuzzGGUF(f *testing.F) {
 				for name := range m.tensors {
 					m.Tensor(name)
 				}
-				m.Fit(1<<40, 1<<20)
 			}
 		}
 	})
@@ -335,8 +334,8 @@ func FuzzSafetensors(f *testing.F) {
 				w.Row(make([]float32, w.Cols()), w.Rows()-1)
 			}
 		}
-		if configured && m.check() == nil {
-			m.Fit(1<<40, 1<<20)
+		if configured {
+			_ = m.check()
 		}
 	})
 }

@@ -42,16 +42,3 @@ func (t KVType) HeadBytes(dim int) int64 {
 	}
 	return 4 * n
 }
-
-// KVBytes is the memory of the keys and values of so many sequences of so many tokens each, in
-// pages of FitPage tokens, of all layers that attend, the prediction head's among them.
-func (c *Config) KVBytes(context, sequences int, t KVType) int64 {
-	attention := c.MTPLayers
-	for _, kind := range c.LayerTypes {
-		if kind != LinearAttention {
-			attention++
-		}
-	}
-	pages := (int64(max(0, context)) + FitPage - 1) / FitPage
-	return product(int64(max(0, sequences)), pages, FitPage, int64(attention), 2, int64(c.KVHeads), t.HeadBytes(c.HeadDim))
-}

@@ -78,38 +78,3 @@ func TestQuantisedDialects(t *testing.T) {
 		}
 	}
 }
-
-// The memory of a model of known shape, worked out by hand.
-func TestFit(t *testing.T) {
-	f, _ := tinyFolder(t, "qwen3_5")
-	m, err := Open(f.write(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	fit := m.Fit(100, 3)
-	// One attention layer and the prediction head's; 112 tokens in pages of
-	// 16; keys and values of one head of 16 in single precision.
-	if want := int64(3 * 112 * 2 * 2 * 16 * 4); fit.KV != want {
-		t.Errorf("keys and values: %d, want %d", fit.KV, want)
-	}
-	// Three linear layers: 3 inputs of 2·16 + 32 channels, 4 heads of 8 × 8.
-	if want := int64(3 * 3 * (3*64 + 4*8*8) * 4); fit.State != want {
-		t.Errorf("state: %d, want %d", fit.State, want)
-	}
-	if fit.Weights != m.Bytes() || fit.Total != fit.Weights+fit.KV+fit.State+fit.Scratch {
-		t.Errorf("%+v", fit)
-	}
-	if err := fit.Check(fit.Total); err != nil {
-		t.Error(err)
-	}
-	if err := fit.Check(fit.Total - 1); err == nil || !strings.Contains(err.Error(), "3 × 100 tokens") {
-		t.Errorf("error %v", err)
-	}
-	if huge := m.Fit(math.MaxInt, math.MaxInt); huge.Total != math.MaxInt64 || huge.KV != math.MaxInt64 {
-		t.Errorf("%+v", huge)
-	}
-	if none := m.Fit(0, 0); none.KV != 0 || none.State != 0 {
-		t.Errorf("%+v", none)
-	}
-}
