@@ -105,7 +105,7 @@ func probeCommand() *cobra.Command {
 	f.StringVar(&folder, "model-dir", "", "`FOLDER|FILE.gguf` of a real model instead")
 	f.IntSliceVar(&rows, "rows", []int{1}, "sequences of a decode step, several as 1,8: each is a step of its own")
 	f.IntVar(&behind, "context", 128, "positions behind each sequence")
-	f.StringVar(&kv, "kv-type", "auto", "how keys and values are stored: auto, f32, bf16, fp8, q8")
+	registerKV(f, &kv, "")
 	f.Float64Var(&seconds, "seconds", 60, "begin nothing new after so many; making the model ready is not cut short")
 	f.StringVar(&estimate, "estimate", "", "estimate the times on another device too: gb10")
 	f.BoolVar(&facts, "facts", false, "where a model would be computed and how much memory there is, as JSON; nothing is measured")

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"strings"
 	"velo/engine"
 	"velo/engine/backend"
 	"velo/engine/chat"
@@ -24,11 +23,13 @@ import (
 // runCommand is `velo run`: one answer on the terminal.
 func runCommand() *cobra.Command {
 	var (
-		prompt, system, file, device, kv         string
-		most, contextTokens, threads             int
+		prompt, system, file                     string
+		most, contextTokens                      int
 		plain, greedy, asJSON, ignoreEOS, silent bool
 		force                                    bool
-		p                                        sample.Params
+		computed                                 computing
+		chosen                                   sampling
+		seed                                     uint64
 	)
 	cmd := &cobra.Command{
 		Use:   "run FOLDER|FILE.gguf --prompt TEXT",
@@ -45,7 +46,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := engine.Options{Backend: device, KV: kv, Context: contextTokens, Lanes: 1, Workers: threads}
+			o := engine.Options{Backend: computed.device, KV: computed.kv, Context: contextTokens, Lanes: 1, Workers: computed.threads}
 			if !silent {
 				o.Progress = loading(errs)
 			}
@@ -69,18 +70,8 @@ func runCommand() *cobra.Command {
 			if greedy {
 				params = sample.Params{}
 			}
-			for name, set := range map[string]func(){
-				"temperature":        func() { params.Temperature = p.Temperature },
-				"top-k":              func() { params.TopK = p.TopK },
-				"top-p":              func() { params.TopP = p.TopP },
-				"min-p":              func() { params.MinP = p.MinP },
-				"repetition-penalty": func() { params.RepetitionPenalty = p.RepetitionPenalty },
-			} {
-				if flags.Changed(name) {
-					set()
-				}
-			}
-			if params.Seed = p.Seed; !flags.Changed("seed") {
+			params = chosen.over(params, false)
+			if params.Seed = seed; !flags.Changed("seed") {
 				params.Seed = uint64(time.Now().UnixNano())
 			}
 			ids := e.Text(text)
@@ -130,16 +121,10 @@ func runCommand() *cobra.Command {
 	f.IntVarP(&most, "max-tokens", "n", 512, "most tokens to generate; 0 = as many as the context has room for")
 	f.BoolVar(&ignoreEOS, "ignore-eos", false, "go on when the model would end")
 	f.BoolVar(&greedy, "greedy", false, "take the likeliest token each time")
-	f.Float32Var(&p.Temperature, "temperature", 0, "sampling temperature; 0 = greedy")
-	f.IntVar(&p.TopK, "top-k", 0, "sample from the k likeliest; 0 = from all")
-	f.Float32Var(&p.TopP, "top-p", 0, "sample from the fewest tokens whose probabilities reach p; 0 = from all")
-	f.Float32Var(&p.MinP, "min-p", 0, "leave out what is less likely than this share of the likeliest")
-	f.Float32Var(&p.RepetitionPenalty, "repetition-penalty", 0, "penalty on tokens that are there already; 1 = none")
-	f.Uint64Var(&p.Seed, "seed", 0, "seed of the random numbers (a new one each time)")
+	chosen.register(f, "")
+	f.Uint64Var(&seed, "seed", 0, "seed of the random numbers (a new one each time)")
 	f.IntVar(&contextTokens, "context", 0, "tokens of prompt and answer together (4096, or what the model was made for)")
-	f.IntVar(&threads, "threads", 0, "threads that compute; 0 = one a core")
-	f.StringVar(&device, "device", "auto", "what to compute on: auto, "+strings.Join(backend.Names(), ", "))
-	f.StringVar(&kv, "kv-type", "auto", "how keys and values are stored: auto, f32, bf16, fp8, q8 (f32 alone on the processor)")
+	computed.register(f)
 	f.BoolVar(&force, "load-force", false, "load although the memory that is free is reckoned not to be enough")
 	f.BoolVar(&asJSON, "json", false, "timings as one JSON object")
 	f.BoolVarP(&silent, "quiet", "q", false, "no progress and no timings")

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"velo/engine/backend"
 )
 
 // The exit codes of `velo serve`, beside exitOK: a contract with supervisors.
@@ -24,48 +23,42 @@ type serving struct {
 	model, name, served string
 	host                string
 	port                int
-	device, kv          string
-	exact               onOff
-	threads             int
-	lanes, context      int
-	tokens, maxTokens   int
-	waiting, backlog    int
-	force               string
-	affinity, memory    string
-	prompts             string
-	keepTools           onOff
-	key, keyFile        string
-	cert, certKey       string
-	origin              string
-	drain               float64
-	rows                int
-	stepTime            int
-	prefix              onOff
-	checkpoints         float64
-	effort, thinking    string
-	temperature         float64
-	topP, minP          float64
-	topK                int
-	repetition          float64
-	presence, frequency float64
-	penalties           int
-	loops               onOff
-	loopWindow          int
-	loopRepeats         int
-	otel, otelModel     string
-	otelTopology        string
-	otelBatch           int
-	otelInterval        int
-	otelTokens          onOff
-	otelMetrics         onOff
-	otelTraces          onOff
-	otelProtobuf        onOff
-	otelHeaders         []string
-	panicSteps          int
-	printConfig         onOff
-	withParent          bool
-	status              int
-	changed             func(name string) bool
+	computing
+	exact             onOff
+	lanes, context    int
+	tokens, maxTokens int
+	waiting, backlog  int
+	force             string
+	affinity, memory  string
+	prompts           string
+	keepTools         onOff
+	key, keyFile      string
+	cert, certKey     string
+	origin            string
+	drain             float64
+	rows              int
+	stepTime          int
+	prefix            onOff
+	checkpoints       float64
+	effort, thinking  string
+	sampling          sampling
+	penalties         int
+	loops             onOff
+	loopWindow        int
+	loopRepeats       int
+	otel, otelModel   string
+	otelTopology      string
+	otelBatch         int
+	otelInterval      int
+	otelTokens        onOff
+	otelMetrics       onOff
+	otelTraces        onOff
+	otelProtobuf      onOff
+	otelHeaders       []string
+	panicSteps        int
+	printConfig       onOff
+	withParent        bool
+	status            int
 }
 
 func serveCommand() *cobra.Command {
@@ -125,9 +118,7 @@ func (f *serving) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.served, "served-model-name", "", "the same, as other servers call it; --model-name wins")
 	fl.StringVar(&f.host, "host", "127.0.0.1", "`ADDRESS` to listen on; 0.0.0.0 is all of this machine's")
 	fl.IntVar(&f.port, "port", 8000, "port to listen on; 0 is any that is free")
-	fl.StringVar(&f.device, "device", "auto", "what to compute on: auto, "+strings.Join(backend.Names(), ", "))
-	fl.StringVar(&f.kv, "kv-type", "auto", "how keys and values are stored: auto, f32, bf16, fp8, q8 (f32 alone on the processor)")
-	fl.IntVar(&f.threads, "threads", 0, "threads that compute; 0 = one a core")
+	f.computing.register(fl)
 	onoff(&f.exact, "exact", false, "compute with float32 whatever the weights are stored in")
 	fl.IntVar(&f.lanes, "max-batch", 8, "answers written at a time")
 	fl.IntVar(&f.context, "max-seq-len", 0, "tokens of one request, prompt and answer (default: 4096, or what the model was made for)")
@@ -157,13 +148,7 @@ func (f *serving) register(fl *pflag.FlagSet) {
 
 	fl.StringVar(&f.effort, "reasoning-effort", "", "how much the model reasons: none, minimal, low, medium, high, xhigh, max (default: its template's)")
 	fl.StringVar(&f.thinking, "thinking", "auto", "whether the model reasons: on, off, or auto, as its template has it")
-	fl.Float64Var(&f.temperature, "default-temperature", 0.7, "of a request that names none (default: the model makers', else 0.7)")
-	fl.Float64Var(&f.topP, "default-top-p", 0.8, "of a request that names none (default: the model makers', else 0.8)")
-	fl.IntVar(&f.topK, "default-top-k", 20, "of a request that names none (default: the model makers', else 20)")
-	fl.Float64Var(&f.minP, "default-min-p", 0, "of a request that names none (default: the model makers')")
-	fl.Float64Var(&f.repetition, "default-repetition-penalty", 1, "of a request that names none (default: the model makers')")
-	fl.Float64Var(&f.presence, "default-presence-penalty", 0, "of a request that names none")
-	fl.Float64Var(&f.frequency, "default-frequency-penalty", 0, "of a request that names none")
+	f.sampling.register(fl, "default-")
 	fl.IntVar(&f.penalties, "penalty-range", 1024, "last tokens that penalties look at; 0 = all")
 	onoff(&f.loops, "loop-detect", true, "end an answer that repeats itself")
 	fl.IntVar(&f.loopWindow, "loop-window", 300, "last tokens that must be repeats for that")
@@ -188,7 +173,6 @@ func (f *serving) register(fl *pflag.FlagSet) {
 	for _, hidden := range []string{"with-parent", "status-fd", "inject-panic-steps"} {
 		_ = fl.MarkHidden(hidden)
 	}
-	f.changed = fl.Changed
 }
 
 // print is --print-config: what is in force, a line a flag. A key is not shown.

@@ -44,7 +44,7 @@ func (f *serving) check(fl *pflag.FlagSet, environment []string) error {
 		least("threads", float64(f.threads), 0), least("prefill-chunk", float64(f.rows), 1), least("step-time-ms", float64(f.stepTime), 0), least("prefix-ckpt-mem-gb", f.checkpoints, 0),
 		least("penalty-range", float64(f.penalties), 0), least("loop-window", float64(f.loopWindow), 1), least("loop-min-reps", float64(f.loopRepeats), 2),
 		least("otel-batch-size", float64(f.otelBatch), 1), least("otel-batch-interval-ms", float64(f.otelInterval), 1),
-		least("inject-panic-steps", float64(f.panicSteps), 0), least("drain-seconds", f.drain, 0), least("default-top-k", float64(f.topK), 0),
+		least("inject-panic-steps", float64(f.panicSteps), 0), least("drain-seconds", f.drain, 0), least("default-top-k", float64(f.sampling.given.TopK), 0),
 	} {
 		if err != nil {
 			return err
@@ -146,18 +146,7 @@ func (f *serving) watchLimit() (int64, error) {
 // defaults are the sampling parameters of a request that names none: a flag's if it was given, else
 // the makers', else, where they say nothing, the flags' own defaults.
 func (f *serving) defaults(makers sample.Params, advised bool) sample.Params {
-	p := makers
-	set := func(name string, absent bool, apply func()) {
-		if f.changed(name) || absent && !advised {
-			apply()
-		}
-	}
-	set("default-temperature", true, func() { p.Temperature = float32(f.temperature) })
-	set("default-top-p", true, func() { p.TopP = float32(f.topP) })
-	set("default-top-k", true, func() { p.TopK = f.topK })
-	set("default-min-p", false, func() { p.MinP = float32(f.minP) })
-	set("default-repetition-penalty", false, func() { p.RepetitionPenalty = float32(f.repetition) })
-	p.PresencePenalty, p.FrequencyPenalty = float32(f.presence), float32(f.frequency)
+	p := f.sampling.over(makers, !advised)
 	p.PenaltyWindow = f.penalties
 	return p
 }
