@@ -106,7 +106,19 @@ func (s *service) serve(ctx context.Context, out io.Writer) error {
 		return s.fail(exitFlag, kind, advice, err)
 	}
 	defer s.http.Close()
-	options, err := s.plan(out, limit)
+	var options engine.Options
+	planned := make(chan error, 1)
+	go func() { // files and the driver are asked, which may never answer
+		defer s.queue.Guard(exitAbort)
+		var err error
+		options, err = s.plan(out, limit)
+		planned <- err
+	}()
+	select {
+	case err = <-planned:
+	case <-ctx.Done():
+		return s.unloaded()
+	}
 	if err != nil {
 		kind, advice := codeModel, "Choose another model; if it was copied or downloaded, do that again."
 		if errors.As(err, new(noDevice)) {
@@ -136,12 +148,17 @@ func (s *service) serve(ctx context.Context, out io.Writer) error {
 		}
 	case n := <-s.low:
 		return s.starved(n, limit)
-	case <-ctx.Done(): // what loads ends with the process
-		s.say.stopping()
-		s.log.Info("stopped while loading")
-		return nil
+	case <-ctx.Done():
+		return s.unloaded()
 	}
 	return s.answer(ctx, out, telemetry, limit, time.Since(began))
+}
+
+// unloaded ends before there is a model. What loads ends with the process.
+func (s *service) unloaded() error {
+	s.say.stopping()
+	s.log.Info("stopped while loading")
+	return nil
 }
 
 // starved ends because memory runs out. Nothing is drained: that would take memory.
@@ -268,7 +285,7 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 // answer serves the loaded model until ctx ends or the engine fails.
 func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Options, limit int64, took time.Duration) error {
 	f, e := s.f, s.engine
-	defer e.Close()
+	defer s.release(e, 2*time.Second)
 	defer s.watchGPU()()
 	name := f.name
 	if name == "" {
@@ -340,9 +357,9 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 	case err := <-failed:
 		s.shut(2 * time.Second) // the clients get their errors
 		if err == nil {
-			err = errors.New("the scheduler ended")
+			err = errors.New("cannot go on: the scheduler ended")
 		}
-		return s.fail(exitAbort, codePanic, "Start it again; if it happens again, copy the log and report it.", fmt.Errorf("cannot go on: %w", err))
+		return s.fail(exitAbort, codePanic, "Start it again; if it happens again, copy the log and report it.", err)
 	}
 	s.say.stopping()
 	limitDrain := time.Duration(f.drain * float64(time.Second))
@@ -367,6 +384,22 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 	s.shut(time.Second)
 	s.log.Info("stopped")
 	return nil
+}
+
+// release gives back what the model holds. A driver that does not come back keeps nobody waiting: the
+// process ends anyway.
+func (s *service) release(e io.Closer, patience time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer s.queue.Guard(exitAbort)
+		defer close(done)
+		_ = e.Close() // after a failure it fails too, and that was told
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		s.log.Warn("the device was not given back in time")
+	}
 }
 
 // shut ends the server: answers that are being written have so long to get out.

@@ -217,7 +217,11 @@ func (s *Server) failure(answers []*answer, t *total) *Error {
 	for _, a := range answers {
 		switch r := a.stream.Result(); {
 		case r.Finish == sched.Failed:
-			e := fail(GenerationFailed, "", "cannot go on: %v", r.Err)
+			why := "the engine failed"
+			if r.Err != nil {
+				why = strings.TrimPrefix(r.Err.Error(), "cannot go on: ")
+			}
+			e := fail(GenerationFailed, "", "cannot go on: %s", why)
 			e.Generated = t.generated
 			return e
 		case r.Finish == sched.Cancelled && r.Reason == sched.ReasonBacklog:
