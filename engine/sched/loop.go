@@ -167,6 +167,7 @@ func (s *Scheduler) keep(j *job, useful bool) {
 
 // shutDown ends everything.
 func (s *Scheduler) shutDown(f Finish, err error) {
+	s.status.alive.Store(false) // whoever is told below finds it so
 	s.mu.Lock()
 	s.ended = true
 	if f == Failed {
