@@ -1,10 +1,5 @@
 package cpu
 
-import (
-	"velo/engine/ops"
-	"velo/engine/weights"
-)
-
 //go:noescape
 func quantiseNEON(x *float32, codes *int16, scales, sums *float32, blocks int)
 
@@ -44,8 +39,7 @@ func decayNEON(s, k *float32, f float32, rows, cols int, acc *float32)
 //go:noescape
 func learnNEON(s, k, d, q *float32, rows, cols int, acc *float32)
 
-// neon is what every arm64 processor runs. It falls back to the portable
-// kernels where a size does not fit a vector.
+// neon is what every arm64 processor runs.
 var neon = kernels{
 	name:       "NEON",
 	quantise:   quantiseNEON,
@@ -53,61 +47,15 @@ var neon = kernels{
 	lanes:      8,
 	dot:        dotNEON,
 	dot4:       dot4NEON,
-	dequantise: dequantiseNEON,
-	scores: func(q, k *float32, dim int, scale float32, out *float32) {
-		if dim%2 == 0 {
-			scoresNEON(q, k, dim, scale, out)
-		} else {
-			scoresPortable(q, k, dim, scale, out)
-		}
-	},
-	values: func(p, v *float32, dim, n int, acc *float32) {
-		if dim%16 == 0 {
-			valuesNEON(p, v, dim, n, acc)
-		} else {
-			valuesPortable(p, v, dim, n, acc)
-		}
-	},
-	top:     topNEON,
-	softmax: softmaxNEON,
-	silu: func(dst, g, x *float32, n int) {
-		whole := n &^ 3
-		if whole > 0 {
-			siluNEON(dst, g, x, whole)
-		}
-		if whole < n { // a pointer behind the end must not even be formed
-			siluPortable(at(dst, whole), at(g, whole), at(x, whole), n-whole)
-		}
-	},
-	decay: func(s, k *float32, f float32, rows, cols int, acc *float32) {
-		if cols%8 == 0 {
-			decayNEON(s, k, f, rows, cols, acc)
-		} else {
-			decayPortable(s, k, f, rows, cols, acc)
-		}
-	},
-	learn: func(s, k, d, q *float32, rows, cols int, acc *float32) {
-		if cols%8 == 0 {
-			learnNEON(s, k, d, q, rows, cols, acc)
-		} else {
-			learnPortable(s, k, d, q, rows, cols, acc)
-		}
-	},
-}
-
-func dequantiseNEON(w *ops.Weight, dst []float32, i int) {
-	n := len(dst)
-	switch {
-	case w.Type == weights.BF16 && n%8 == 0:
-		widenBF16NEON(&dst[0], &w.RowData(i)[0], n)
-	case w.Type == weights.F16 && n%8 == 0:
-		widenF16NEON(&dst[0], &w.RowData(i)[0], n)
-	case w.Type == weights.FP8Row || w.Type == weights.FP8Block:
-		widenFP8(w, dst, i, widenE4M3NEON)
-	default:
-		w.Row(dst, i)
-	}
-}
+	dequantise: widening{bf16: widenBF16NEON, f16: widenF16NEON, halves: 8, e4m3: widenE4M3NEON, bytes: 1}.dequantise(portable.dequantise),
+	scores:     scoresNEON,
+	values:     valuesNEON,
+	top:        topNEON,
+	softmax:    softmaxNEON,
+	silu:       siluNEON,
+	decay:      decayNEON,
+	learn:      learnNEON,
+}.where(multiples{scores: 2, values: 16, silu: 4, cols: 8}, &portable)
 
 // available are the kernels that the processor runs, the fastest first.
 func available() []*kernels { return []*kernels{&neon, &portable} }
