@@ -160,7 +160,7 @@ func words32(w []int32, p *sample.Pick, row int32, list func(n int) (place int, 
 			}
 		}
 	}
-	w[4], w[5] = int32(p.TopK), int32(max(p.Top, 0))
+	w[4], w[5] = int32(min(p.TopK, mostVocab)), int32(max(p.Top, 0))
 	w[6], w[7], w[8] = float(scale), float(floor), float(topP)
 	w[9], w[10], w[11] = float(p.Repetition), float(p.Presence), float(p.Frequency)
 	clear(w[12:pickWords])
