@@ -81,7 +81,11 @@ func askPlace(ctx context.Context, program func() (string, error), env []string)
 	cmd := exec.CommandContext(ctx, path, "probe", "--facts")
 	cmd.Env = append(cmd.Environ(), env...)
 	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
+	var out []byte
+	err = unlessLeft(ctx, leftPatience, func() (err error) {
+		out, err = cmd.Output()
+		return err
+	})
 	if err != nil {
 		return backend.Place{}, err
 	}

@@ -91,7 +91,7 @@ func (e *theEngine) Probe(ctx context.Context, choice string) (console.ProbeRepo
 	cmd.WaitDelay = 2 * time.Second // a driver that hangs keeps the process, not the window
 	var out, errs probeOutput
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
+	err = unlessLeft(ctx, leftPatience, cmd.Run)
 	if ctx.Err() != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return none, &console.ProbeError{Message: "The probe had not ended after 5 minutes and was stopped.", Advice: "Check with nvidia-smi whether the driver answers; restart the machine if it does not."}
