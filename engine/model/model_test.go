@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -11,36 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"velo/engine/cpu"
+	"velo/engine/enginetest"
 	"velo/engine/kv"
 	"velo/engine/weights"
 )
-
-// random is a Source that makes any tensor up, the same every time.
-type random struct{ shapes map[string][]int }
-
-func (r random) Tensor(name string) (*weights.Tensor, bool) {
-	shape, ok := r.shapes[name]
-	if !ok {
-		return nil, false
-	}
-	n, seed := 1, uint64(0)
-	for _, d := range shape {
-		n *= d
-	}
-	for _, c := range name {
-		seed = seed*31 + uint64(c)
-	}
-	rng := rand.New(rand.NewPCG(seed, 1))
-	t := &weights.Tensor{Name: name, Type: weights.F32, Shape: shape}
-	for range n {
-		v := rng.NormFloat64() * 0.2
-		if len(shape) == 1 {
-			v += 1
-		}
-		t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(float32(v)))
-	}
-	return t, true
-}
 
 // families are small configurations of every kind of layer.
 func families() map[string]*weights.Config {
@@ -58,55 +31,6 @@ func families() map[string]*weights.Config {
 	return map[string]*weights.Config{"llama": &llama, "qwen2": &qwen2, "qwen3": &qwen3, "qwen35": &hybrid}
 }
 
-// source has every tensor that a configuration asks for.
-func source(c *weights.Config) random {
-	s := map[string][]int{
-		"model.embed_tokens.weight": {c.Vocab, c.Hidden},
-		"lm_head.weight":            {c.Vocab, c.Hidden},
-		"model.norm.weight":         {c.Hidden},
-	}
-	block := func(prefix string, linearAttention bool) {
-		s[prefix+".input_layernorm.weight"] = []int{c.Hidden}
-		s[prefix+".post_attention_layernorm.weight"] = []int{c.Hidden}
-		s[prefix+".mlp.gate_proj.weight"] = []int{c.Intermediate, c.Hidden}
-		s[prefix+".mlp.up_proj.weight"] = []int{c.Intermediate, c.Hidden}
-		s[prefix+".mlp.down_proj.weight"] = []int{c.Hidden, c.Intermediate}
-		nq, nk := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-		if linearAttention {
-			p := prefix + ".linear_attn"
-			lk, lv := c.LinearKeyHeads*c.LinearKeyDim, c.LinearValueHeads*c.LinearValueDim
-			s[p+".in_proj_qkv.weight"] = []int{2*lk + lv, c.Hidden}
-			s[p+".in_proj_z.weight"] = []int{lv, c.Hidden}
-			s[p+".in_proj_b.weight"] = []int{c.LinearValueHeads, c.Hidden}
-			s[p+".in_proj_a.weight"] = []int{c.LinearValueHeads, c.Hidden}
-			s[p+".out_proj.weight"] = []int{c.Hidden, lv}
-			s[p+".conv1d.weight"] = []int{2*lk + lv, 1, c.ConvKernel}
-			s[p+".norm.weight"] = []int{c.LinearValueDim}
-			s[p+".A_log"], s[p+".dt_bias"] = []int{c.LinearValueHeads}, []int{c.LinearValueHeads}
-			return
-		}
-		p := prefix + ".self_attn"
-		gate := 1
-		if c.AttentionGate {
-			gate = 2
-		}
-		s[p+".q_proj.weight"], s[p+".q_proj.bias"] = []int{gate * nq, c.Hidden}, []int{gate * nq}
-		s[p+".k_proj.weight"], s[p+".k_proj.bias"] = []int{nk, c.Hidden}, []int{nk}
-		s[p+".v_proj.weight"], s[p+".v_proj.bias"] = []int{nk, c.Hidden}, []int{nk}
-		s[p+".o_proj.weight"] = []int{c.Hidden, nq}
-		s[p+".q_norm.weight"], s[p+".k_norm.weight"] = []int{c.HeadDim}, []int{c.HeadDim}
-	}
-	for i := range c.Layers {
-		block(layerName(i), i < len(c.LayerTypes) && c.LayerTypes[i] == weights.LinearAttention)
-	}
-	block("mtp.layers.0", false)
-	s["mtp.fc.weight"] = []int{c.Hidden, 2 * c.Hidden}
-	for _, name := range []string{"pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"} {
-		s["mtp."+name+".weight"] = []int{c.Hidden}
-	}
-	return random{s}
-}
-
 func small(t testing.TB, c *weights.Config, o Options) *Model {
 	t.Helper()
 	b := cpu.New(cpu.Options{Rows: 64, Workers: 2})
@@ -114,7 +38,7 @@ func small(t testing.TB, c *weights.Config, o Options) *Model {
 	if o.Tokens == 0 {
 		o = Options{Tokens: 600, Sequences: 8, Outputs: 64}
 	}
-	m, err := New(c, source(c), b, o)
+	m, err := New(c, enginetest.TensorsOf(c), b, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,11 +284,11 @@ func TestBadSteps(t *testing.T) {
 	}
 	c := *families()["llama"]
 	c.Hidden = 48
-	if _, err := New(&c, source(families()["llama"]), m.backend, Options{Tokens: 16, Sequences: 1}); err == nil {
+	if _, err := New(&c, enginetest.TensorsOf(families()["llama"]), m.backend, Options{Tokens: 16, Sequences: 1}); err == nil {
 		t.Error("tensors of another shape are taken")
 	}
 	c.Architecture = "mamba"
-	if _, err := New(&c, source(&c), m.backend, Options{}); err == nil {
+	if _, err := New(&c, enginetest.TensorsOf(&c), m.backend, Options{}); err == nil {
 		t.Error("an unknown architecture is taken")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"velo/engine/cpu"
+	"velo/engine/enginetest"
 	"velo/engine/ops"
 )
 
@@ -31,7 +32,7 @@ func TestShape(t *testing.T) {
 		for _, size := range []struct{ rows, outputs int }{{40, 16}, {8, 3}} {
 			r := &recorder{Backend: cpu.New(cpu.Options{Rows: size.rows, Workers: 1})}
 			defer r.Close()
-			m, err := New(c, source(c), r, Options{Tokens: 64, Sequences: 2, Outputs: size.outputs})
+			m, err := New(c, enginetest.TensorsOf(c), r, Options{Tokens: 64, Sequences: 2, Outputs: size.outputs})
 			if err != nil {
 				t.Fatal(err)
 			}

