@@ -107,7 +107,9 @@ func (k *Kernels) DeltaRule(to View, in *Delta, s *States, g *Segments, layer in
 	if s.ValueHeads%s.KeyHeads != 0 {
 		return fmt.Errorf("cannot apply the delta rule to %d values a head of %d heads for %d key heads", s.ValueDim, s.ValueHeads, s.KeyHeads)
 	}
-	most := g.Longest
+	// The kernel leaves longer segments alone. A graph serves all divisions of its rows, so where no
+	// segment can be too long the limit is the same for each.
+	most := max(g.Longest, MaxRows)
 	if chunks := s.chunks(); chunks != nil && most > MaxRows {
 		if err := k.deltaChunks(to, in, s, g, layer, chunks); err != nil || g.Shortest > MaxRows {
 			return err
