@@ -32,17 +32,15 @@ func registerKV(fl *pflag.FlagSet, kv *string, more string) {
 var samplingParameters = []struct {
 	name, usage string
 	of          func(*sample.Params) any // a *float32 or an *int
-	absent      float32                  // what switches it off
-	usual       float32                  // what `velo serve` takes where neither the model's makers nor a flag say anything; 0: absent
 	advised     bool                     // makers may say something
 }{
-	{"temperature", "sampling temperature; 0 = greedy", func(p *sample.Params) any { return &p.Temperature }, 0, 0.7, true},
-	{"top-p", "sample from the fewest tokens whose probabilities reach p; 0 = from all", func(p *sample.Params) any { return &p.TopP }, 0, 0.8, true},
-	{"top-k", "sample from the k likeliest; 0 = from all", func(p *sample.Params) any { return &p.TopK }, 0, 20, true},
-	{"min-p", "leave out what is less likely than this share of the likeliest", func(p *sample.Params) any { return &p.MinP }, 0, 0, true},
-	{"repetition-penalty", "penalty on tokens that are there already; 1 = none", func(p *sample.Params) any { return &p.RepetitionPenalty }, 1, 0, true},
-	{"presence-penalty", "subtracted once from tokens that were generated already", func(p *sample.Params) any { return &p.PresencePenalty }, 0, 0, false},
-	{"frequency-penalty", "subtracted from them as often as they were", func(p *sample.Params) any { return &p.FrequencyPenalty }, 0, 0, false},
+	{"temperature", "sampling temperature; 0 = greedy", func(p *sample.Params) any { return &p.Temperature }, true},
+	{"top-p", "sample from the fewest tokens whose probabilities reach p; 0 = from all", func(p *sample.Params) any { return &p.TopP }, true},
+	{"top-k", "sample from the k likeliest; 0 = from all", func(p *sample.Params) any { return &p.TopK }, true},
+	{"min-p", "leave out what is less likely than this share of the likeliest", func(p *sample.Params) any { return &p.MinP }, true},
+	{"repetition-penalty", "penalty on tokens that are there already; 1 = none", func(p *sample.Params) any { return &p.RepetitionPenalty }, true},
+	{"presence-penalty", "subtracted once from tokens that were generated already", func(p *sample.Params) any { return &p.PresencePenalty }, false},
+	{"frequency-penalty", "subtracted from them as often as they were", func(p *sample.Params) any { return &p.FrequencyPenalty }, false},
 }
 
 // sampling are the flags that say how tokens are chosen.
@@ -53,35 +51,41 @@ type sampling struct {
 }
 
 // register declares them: of one answer, where prefix is empty, or as the defaults of a server's
-// requests.
+// requests, which are [sample.Usual] where makers and flags say nothing.
 func (s *sampling) register(fl *pflag.FlagSet, prefix string) {
 	s.flags, s.prefix = fl, prefix
+	s.given = sample.Params{RepetitionPenalty: 1}
+	if prefix != "" {
+		s.given = sample.Usual
+		s.given.RepetitionPenalty = 1
+	}
+	usual := sample.Usual
 	for _, p := range samplingParameters {
-		absent, usage := p.absent, p.usage
+		usage := p.usage
 		if prefix != "" {
 			usage += ", of a request that names none"
-			switch {
-			case p.usual != 0:
-				absent = p.usual
-				usage += fmt.Sprintf(" (default: the model makers', else %v)", p.usual)
+			switch value := parameter(p.of(&usual)); {
+			case value != 0:
+				usage += fmt.Sprintf(" (default: the model makers', else %v)", value)
 			case p.advised:
 				usage += " (default: the model makers')"
 			}
 		}
 		switch to := p.of(&s.given).(type) {
 		case *float32:
-			fl.Float32Var(to, prefix+p.name, absent, usage)
+			fl.Float32Var(to, prefix+p.name, *to, usage)
 		case *int:
-			fl.IntVar(to, prefix+p.name, int(absent), usage)
+			fl.IntVar(to, prefix+p.name, *to, usage)
 		}
 	}
 }
 
-// over is p with those in its place that were given; with usual, those too that `velo serve` takes
-// otherwise.
+// over is p with those in its place that were given; with usual, those too that a server takes where
+// makers and flags say nothing.
 func (s *sampling) over(p sample.Params, usual bool) sample.Params {
+	absent := sample.Usual
 	for _, x := range samplingParameters {
-		if !s.flags.Changed(s.prefix+x.name) && !(usual && x.usual != 0) {
+		if !s.flags.Changed(s.prefix+x.name) && !(usual && parameter(x.of(&absent)) != 0) {
 			continue
 		}
 		switch to := x.of(&p).(type) {
@@ -92,4 +96,12 @@ func (s *sampling) over(p sample.Params, usual bool) sample.Params {
 		}
 	}
 	return p
+}
+
+// parameter is the value of a parameter.
+func parameter(of any) float32 {
+	if n, ok := of.(*int); ok {
+		return float32(*n)
+	}
+	return *of.(*float32)
 }

@@ -110,13 +110,13 @@ func load(path string, w *weights.Model, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.Device = e.backend.Name()
-	source := newCounted(w, o.Progress)
+	source := w.Counted(paced(o.Progress))
 	e.Model, err = model.New(&w.Config, source, e.backend, model.Options{Tokens: z.Tokens, Sequences: z.Lanes + z.Checkpoints, Outputs: z.Outputs})
 	if err != nil {
 		_ = e.backend.Close()
 		return nil, fmt.Errorf("cannot load %s: %w", path, err)
 	}
-	source.end()
+	source.End()
 	if l, ok := e.backend.(ops.Loader); ok {
 		e.Loaded = l.Loaded()
 	}

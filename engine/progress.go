@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"time"
-
-	"velo/engine/weights"
-)
+import "time"
 
 // Progress tells how far loading is: bytes of weights taken over, of all, and how many a second, 0
 // before that is known.
@@ -16,44 +12,28 @@ type Progress struct {
 // rateEvery is the time over which a rate is taken.
 const rateEvery = 500 * time.Millisecond
 
-// counted tells how far a backend has got with the weights: when it asks for a tensor it is done
-// with the one before, or has it on its way.
-type counted struct {
-	model       *weights.Model
-	done, total int64
-	last        int64
-	rate        float64
-	from        time.Time // when the rate's span began, and what was done then
-	before      int64
-	now         func() time.Time
-	progress    func(Progress) // may be nil
+// pace adds the rate to how far loading is.
+type pace struct {
+	rate     float64
+	from     time.Time // when the rate's span began, and what was done then
+	before   int64
+	now      func() time.Time
+	progress func(Progress)
 }
 
-func newCounted(w *weights.Model, progress func(Progress)) *counted {
-	return &counted{model: w, total: w.Bytes(), from: time.Now(), now: time.Now, progress: progress}
+// paced is what tells progress how far loading is and how fast; nil for nil.
+func paced(progress func(Progress)) func(done, total int64) {
+	if progress == nil {
+		return nil
+	}
+	p := &pace{from: time.Now(), now: time.Now, progress: progress}
+	return p.tell
 }
 
-func (c *counted) Tensor(name string) (*weights.Tensor, bool) {
-	t, ok := c.model.Tensor(name)
-	c.done += c.last
-	c.last = 0
-	if ok {
-		c.last = int64(len(t.Data) + len(t.Scale))
+func (p *pace) tell(done, total int64) {
+	if now := p.now(); now.Sub(p.from) >= rateEvery && done < total {
+		p.rate = float64(done-p.before) / now.Sub(p.from).Seconds()
+		p.from, p.before = now, done
 	}
-	if c.progress == nil {
-		return t, ok
-	}
-	done := min(c.done, c.total)
-	if now := c.now(); now.Sub(c.from) >= rateEvery {
-		c.rate = float64(done-c.before) / now.Sub(c.from).Seconds()
-		c.from, c.before = now, done
-	}
-	c.progress(Progress{done, c.total, c.rate})
-	return t, ok
-}
-
-func (c *counted) end() {
-	if c.progress != nil {
-		c.progress(Progress{c.total, c.total, c.rate})
-	}
+	p.progress(Progress{done, total, p.rate})
 }

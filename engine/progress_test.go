@@ -13,8 +13,8 @@ func TestProgressRate(t *testing.T) {
 	e := loadTiny(t, enginetest.Plain, Options{Context: 128, Lanes: 1})
 	now := time.Unix(100, 0)
 	var last Progress
-	c := newCounted(e.Weights, func(p Progress) { last = p })
-	c.now, c.from = func() time.Time { return now }, now
+	p := &pace{from: now, now: func() time.Time { return now }, progress: func(p Progress) { last = p }}
+	c := e.Weights.Counted(p.tell)
 	var names []string
 	e.Weights.Each(func(w *weights.Tensor) { names = append(names, w.Name) })
 	ask := func(i int, later time.Duration) { now = now.Add(later); c.Tensor(names[i]) }
@@ -35,5 +35,13 @@ func TestProgressRate(t *testing.T) {
 	ask(4, 1600*time.Millisecond)
 	if want := float64(last.Done-before) / 2; last.Rate != want {
 		t.Errorf("%d bytes in 2 s are %v a second", last.Done-before, last.Rate)
+	}
+	rate = last.Rate
+	now = now.Add(time.Hour) // what was asked for last may have been there long before
+	if c.End(); last != (Progress{e.Weights.Bytes(), e.Weights.Bytes(), rate}) {
+		t.Errorf("the end is %+v at %v a second", last, rate)
+	}
+	if paced(nil) != nil {
+		t.Error("nobody listens and is told")
 	}
 }

@@ -29,12 +29,11 @@ type Sizes struct {
 
 // The defaults of serving, and how many checkpoints a lane may have where their bytes are given.
 const (
-	usualContext  = 4096
-	usualLanes    = 8
-	usualRows     = 512
-	leastOutputs  = 16
-	mostPerLane   = 4
-	noSizeMessage = "cannot size the engine: a context, lanes and tokens below 0 mean nothing"
+	usualContext = 4096
+	usualLanes   = 8
+	usualRows    = 512
+	leastOutputs = 16
+	mostPerLane  = 4
 )
 
 // settle fills in what was left open for a model whose recurrent state has so many bytes, 0 for none.
@@ -44,7 +43,7 @@ func (z *Sizes) settle(c *weights.Config, state int64) (changed []string, err er
 	most := c.MaxPosition
 	switch {
 	case z.Context < 0 || z.Lanes < 0 || z.Tokens < 0:
-		return nil, errors.New(noSizeMessage)
+		return nil, errors.New("cannot size the engine: a context, lanes and tokens below 0 mean nothing")
 	case z.Context == 0:
 		z.Context = usualContext
 		if most > 0 && most < z.Context {

@@ -151,11 +151,12 @@ func probeModel(ctx context.Context, b backend.Prober, o *Options, r *Report, en
 	result := &Model{Name: name(w), Weights: plan.Weights}
 	say("making %s ready, %.2f GB of weights", result.Name, float64(result.Weights)/1e9)
 	begin := time.Now()
-	source := &counted{Model: w, total: w.Bytes(), progress: o.Progress}
+	source := w.Counted(o.Progress)
 	m, err := model.New(&w.Config, source, b, model.Options{Tokens: z.Tokens, Sequences: z.Lanes, Outputs: z.Outputs})
 	if err != nil {
 		return nil, fmt.Errorf("cannot probe %s: %w", result.Name, err)
 	}
+	source.End()
 	result.Load = time.Since(begin).Seconds()
 	for _, n := range o.Rows {
 		if ctx.Err() != nil || time.Now().After(end) {
@@ -178,9 +179,10 @@ func name(w *weights.Model) string {
 	return path[strings.LastIndexAny(path, "/\\")+1:]
 }
 
-// usual is how a token is chosen where a request says nothing: the defaults of velo serve.
+// usual is how a token is chosen where nobody says how.
 func usual(row int) sample.Pick {
-	return sample.Pick{Temperature: 0.7, TopP: 0.8, TopK: 20, Uniform: float64(row%10)/10 + 0.05, Top: sample.NoLogProbs}
+	p := sample.Usual
+	return sample.Pick{Temperature: p.Temperature, TopP: p.TopP, TopK: p.TopK, Uniform: float64(row%10)/10 + 0.05, Top: sample.NoLogProbs}
 }
 
 // probeStep measures a step of one row for each of n sequences.
@@ -281,24 +283,4 @@ func (s *Step) budget(c *Ceilings, target float64) {
 	if s.Between = 0; measured {
 		s.Between = s.Graph - s.Kernels
 	}
-}
-
-// counted tells how far a backend has got with the weights.
-type counted struct {
-	*weights.Model
-	done, last, total int64
-	progress          func(done, total int64)
-}
-
-// Tensor is that of the model.
-func (c *counted) Tensor(name string) (*weights.Tensor, bool) {
-	t, ok := c.Model.Tensor(name)
-	c.done, c.last = c.done+c.last, 0
-	if ok {
-		c.last = int64(len(t.Data) + len(t.Scale))
-	}
-	if c.progress != nil {
-		c.progress(min(c.done, c.total), c.total)
-	}
-	return t, ok
 }

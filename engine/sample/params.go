@@ -27,6 +27,9 @@ type Params struct {
 	Seed      uint64
 }
 
+// Usual is what a server takes where neither a request nor the model's makers say anything.
+var Usual = Params{Temperature: 0.7, TopP: 0.8, TopK: 20}
+
 // Validate says in one sentence what is wrong with the parameters for a vocabulary of that size.
 func (p *Params) Validate(vocab int) error {
 	number := func(what string, v, lo, hi float32) error {
