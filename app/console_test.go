@@ -14,14 +14,19 @@ import (
 
 func opened(t *testing.T) *theConsole {
 	t.Helper()
-	dir := t.TempDir()
+	c := openedAt(t, t.TempDir())
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// openedAt is a console over the store in a folder; the test closes it.
+func openedAt(t *testing.T, dir string) *theConsole {
+	t.Helper()
 	st, err := store.Open(dir, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newConsole(st, dir)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return newConsole(st, dir)
 }
 
 // settled waits for the end of the run.

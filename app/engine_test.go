@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"velo/engine/enginetest"
-	"velo/store"
 	"velo/ui/console"
 )
 
@@ -215,14 +214,7 @@ func TestEngineInspect(t *testing.T) {
 
 func TestEngineSettingsAreKept(t *testing.T) {
 	dir := t.TempDir()
-	open := func() *theConsole {
-		st, err := store.Open(dir, store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return newConsole(st, dir)
-	}
-	c := open()
+	c := openedAt(t, dir)
 	var models []string
 	for i := range 12 {
 		path := filepath.Join(dir, fmt.Sprintf("model-%d.gguf", i))
@@ -244,7 +236,7 @@ func TestEngineSettingsAreKept(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(dir, "velo.db")); err == nil && strings.Contains(string(data), key) {
 		t.Error("the key is in the database")
 	}
-	c = open()
+	c = openedAt(t, dir)
 	defer c.Close()
 	if got := c.Engine().Config(); got != want || !got.HasKey || got.Model != models[11] {
 		t.Errorf("%+v was kept of %+v", got, want)

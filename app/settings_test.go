@@ -19,7 +19,6 @@ import (
 
 	"velo/bench"
 	"velo/engine/enginetest"
-	"velo/store"
 	"velo/ui/console"
 )
 
@@ -450,14 +449,7 @@ func TestModelsNamedByHand(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	dir := t.TempDir()
-	open := func() *theConsole {
-		st, err := store.Open(dir, store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return newConsole(st, dir)
-	}
-	c := open()
+	c := openedAt(t, dir)
 	if c.timeouts() != defaultTimeout {
 		t.Errorf("without a choice the limits are %+v", c.timeouts())
 	}
@@ -473,7 +465,7 @@ func TestLimits(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c = open()
+	c = openedAt(t, dir)
 	defer c.Close()
 	if c.Limits() != want || c.timeouts() != (bench.Timeout{Connect: 3 * time.Second, FirstByte: time.Minute, Total: time.Hour}) {
 		t.Errorf("after a start they are %+v", c.Limits())
@@ -484,11 +476,7 @@ func TestLimits(t *testing.T) {
 // start: the window's own and the program's are one document.
 func TestSettingsAreNotLost(t *testing.T) {
 	dir := t.TempDir()
-	st, err := store.Open(dir, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newConsole(st, dir)
+	c := openedAt(t, dir)
 	var all sync.WaitGroup
 	for i := range 10 {
 		all.Go(func() { c.SaveSettings(console.Settings{Theme: "light", TextSize: 115}) })
@@ -504,10 +492,7 @@ func TestSettingsAreNotLost(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if st, err = store.Open(dir, store.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	c = newConsole(st, dir)
+	c = openedAt(t, dir)
 	defer c.Close()
 	if s := c.Settings(); s.Theme != "light" || s.TextSize != 115 || c.SelectedEndpoint() != selected || c.Limits() != limits {
 		t.Errorf("after a start: %+v, %s, %+v; before: %s, %+v", s, c.SelectedEndpoint(), c.Limits(), selected, limits)

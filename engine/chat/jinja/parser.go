@@ -331,13 +331,7 @@ func (p *parser) arguments() arguments {
 	p.enter()
 	defer p.leave()
 	var a arguments
-	for first := true; !p.op(")"); first = false {
-		if !first {
-			p.wantOp(",")
-			if p.op(")") {
-				break
-			}
-		}
+	p.list(")", func() {
 		line := p.peek().line
 		switch {
 		case p.skipOp("*"):
@@ -354,7 +348,21 @@ func (p *parser) arguments() arguments {
 			}
 			a.positional = append(a.positional, p.expression())
 		}
-	}
-	p.wantOp(")")
+	})
 	return a
+}
+
+// list reads items with commas between them, and after the last if need be, up to the bracket that
+// ends them.
+func (p *parser) list(end string, item func()) {
+	for first := true; !p.op(end); first = false {
+		if !first {
+			p.wantOp(",")
+			if p.op(end) {
+				break
+			}
+		}
+		item()
+	}
+	p.wantOp(end)
 }

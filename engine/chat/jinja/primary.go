@@ -61,31 +61,15 @@ func (p *parser) primary() expr {
 			return x
 		case "[":
 			s := &sequence{place: at}
-			for !p.op("]") {
-				if len(s.items) > 0 {
-					p.wantOp(",")
-				}
-				if p.op("]") {
-					break
-				}
-				s.items = append(s.items, p.expression())
-			}
-			p.wantOp("]")
+			p.list("]", func() { s.items = append(s.items, p.expression()) })
 			return s
 		case "{":
 			m := &mapping{place: at}
-			for !p.op("}") {
-				if len(m.keys) > 0 {
-					p.wantOp(",")
-				}
-				if p.op("}") {
-					break
-				}
+			p.list("}", func() {
 				m.keys = append(m.keys, p.expression())
 				p.wantOp(":")
 				m.values = append(m.values, p.expression())
-			}
-			p.wantOp("}")
+			})
 			return m
 		}
 	}
