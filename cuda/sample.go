@@ -248,11 +248,15 @@ func (b *Backend) Sample(logits ops.Buffer, rows []int32, picks []sample.Pick) {
 	b.note(c)
 }
 
-// SampleFrom makes room for the choice of tokens from rows of logits.
+// SampleFrom makes room for the choice of tokens from rows of logits, and for these on the host: some
+// requests want them beside, and all where a choice cannot be made here.
 func (b *Backend) SampleFrom(logits ops.Buffer) error {
 	f := logits.(*buffer)
 	if b.failed != nil {
 		return b.failed
+	}
+	if err := b.results(f); err != nil {
+		return err
 	}
 	if f.cols > mostVocab || b.choice.vocab == f.cols && b.choice.rows >= choiceRows(f.rows) {
 		return nil
