@@ -40,7 +40,7 @@ var samplingParameters = []struct {
 	{"min-p", "leave out what is less likely than this share of the likeliest", func(p *sample.Params) any { return &p.MinP }, true},
 	{"repetition-penalty", "penalty on tokens that are there already; 1 = none", func(p *sample.Params) any { return &p.RepetitionPenalty }, true},
 	{"presence-penalty", "subtracted once from tokens that were generated already", func(p *sample.Params) any { return &p.PresencePenalty }, false},
-	{"frequency-penalty", "subtracted from them as often as they were", func(p *sample.Params) any { return &p.FrequencyPenalty }, false},
+	{"frequency-penalty", "subtracted from tokens as often as they were generated already", func(p *sample.Params) any { return &p.FrequencyPenalty }, false},
 }
 
 // sampling are the flags that say how tokens are chosen.
@@ -63,7 +63,7 @@ func (s *sampling) register(fl *pflag.FlagSet, prefix string) {
 	for _, p := range samplingParameters {
 		usage := p.usage
 		if prefix != "" {
-			usage += ", of a request that names none"
+			usage = "of a request that names none: " + usage
 			switch value := parameter(p.of(&usual)); {
 			case value != 0:
 				usage += fmt.Sprintf(" (default: the model makers', else %v)", value)

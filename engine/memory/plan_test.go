@@ -141,7 +141,7 @@ func TestSettle(t *testing.T) {
 		{title: "checkpoints", z: Sizes{Context: 10, Lanes: 2, Checkpoints: 9, CheckpointBytes: 1}, state: state, want: Sizes{Context: 10, Lanes: 2, Tokens: 20, Checkpoints: 9, Rows: 512, Outputs: 16}},
 		{title: "checkpoints of a model without states", z: Sizes{Context: 10, Lanes: 2, Checkpoints: 9}, want: Sizes{Context: 10, Lanes: 2, Tokens: 20, Rows: 512, Outputs: 16}, changed: []string{"no checkpoints"}},
 		{title: "room for all", z: Sizes{Context: 10, Lanes: 2, CheckpointBytes: 8 * state}, state: state, want: Sizes{Context: 10, Lanes: 2, Tokens: 20, Checkpoints: 8, Rows: 512, Outputs: 16}},
-		{title: "room for some", z: Sizes{Context: 10, Lanes: 2, CheckpointBytes: 8*state - 1}, state: state, want: Sizes{Context: 10, Lanes: 2, Tokens: 20, Checkpoints: 7, Rows: 512, Outputs: 16}, changed: []string{"7 checkpoints are kept instead of 8"}},
+		{title: "room for some", z: Sizes{Context: 10, Lanes: 2, CheckpointBytes: 8*state - 1}, state: state, want: Sizes{Context: 10, Lanes: 2, Tokens: 20, Checkpoints: 7, Rows: 512, Outputs: 16}, changed: []string{"of 8 checkpoints 7 are kept"}},
 		{title: "room that a model without states has no use for", z: Sizes{Context: 10, Lanes: 2, CheckpointBytes: 8 * state}, want: Sizes{Context: 10, Lanes: 2, Tokens: 20, Rows: 512, Outputs: 16}},
 	} {
 		z := c.z
@@ -193,6 +193,9 @@ func TestCheck(t *testing.T) {
 		}
 		if err := p.Check(); err == nil || !strings.Contains(err.Error(), "smaller model") {
 			t.Errorf("%s: weights that take most of it give %v", family, err)
+		}
+		if p.Sizes.Tokens++; !strings.Contains(p.Check().Error(), "fewer tokens remembered") {
+			t.Errorf("%s: more tokens than the lanes have give %v", family, p.Check())
 		}
 		p.Sizes.Lanes, p.Sizes.Backend, p.KV, p.Pages = 1, backend.CUDA, ops.KVBF16, p.Sizes.Available
 		if err := p.Check(); err == nil || strings.Contains(err.Error(), "lanes") || !strings.Contains(err.Error(), "keys and values in fp8") {

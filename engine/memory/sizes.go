@@ -81,7 +81,7 @@ func (z *Sizes) settle(c *weights.Config, state int64) (changed []string, err er
 	default:
 		z.Checkpoints = int(min(max(0, z.CheckpointBytes)/state, int64(asked)))
 		if z.CheckpointBytes > 0 && z.Checkpoints < asked {
-			change("%d checkpoints are kept instead of %d: %s hold no more", z.Checkpoints, asked, bytes(z.CheckpointBytes))
+			change("of %d checkpoints %d are kept: %s hold no more", asked, z.Checkpoints, bytes(z.CheckpointBytes))
 		}
 	}
 	z.CheckpointBytes = 0 // they are counted now

@@ -19,6 +19,9 @@ func (p Plan) Check() error {
 	if p.Sizes.Lanes > 1 {
 		advice[0] = "fewer lanes or a shorter context"
 	}
+	if p.Sizes.Tokens > times(p.Sizes.Lanes, p.Sizes.Context) {
+		advice = append(advice, "fewer tokens remembered of all requests together")
+	}
 	if p.Checkpoints > 0 {
 		advice = append(advice, "fewer checkpoints")
 	}
@@ -60,10 +63,10 @@ func (p Plan) String() string {
 	line("weights", bytes(p.Weights), "as they are computed with")
 	line("keys and values", bytes(p.Pages), fmt.Sprintf("%d tokens in %s, in pages of %d, for all requests together", z.Tokens, p.KV, ops.PageTokens))
 	if p.States > 0 {
-		line("recurrent states", bytes(p.States), fmt.Sprintf("one for each of %d lanes", z.Lanes))
-		line("checkpoints", bytes(p.Checkpoints), fmt.Sprintf("%d states for the prefix cache", z.Checkpoints))
+		line("recurrent states", bytes(p.States), "one for each of "+count(z.Lanes, "lane"))
+		line("checkpoints", bytes(p.Checkpoints), count(z.Checkpoints, "state")+" for the prefix cache")
 	}
-	line("scratch", bytes(p.Scratch), fmt.Sprintf("a step of %d rows (estimate)", z.Rows))
+	line("scratch", bytes(p.Scratch), "a step of "+count(z.Rows, "row")+" (estimate)")
 	if p.Choice > 0 {
 		line("choice of tokens", bytes(p.Choice), "on the GPU")
 	}
@@ -83,6 +86,14 @@ func (p Plan) String() string {
 		line("changed", "", change)
 	}
 	return b.String()
+}
+
+// count is a number of things.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // bytes is a number of bytes for people.
