@@ -375,7 +375,10 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 	}
 	stop()
 	select {
-	case <-failed:
+	case err := <-failed:
+		if err != nil {
+			s.log.Error("the engine failed while it was stopped", "why", err)
+		}
 	case <-time.After(time.Second): // a step that hangs must not keep the process
 		s.log.Warn("the engine did not stop in time")
 		s.shut(0)
