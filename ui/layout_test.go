@@ -76,6 +76,9 @@ func TestNothingIsCutOrOverlaps(t *testing.T) {
 					if m := g.window.Content().MinSize(); m.Width > size.Width || m.Height > size.Height {
 						t.Errorf("%s needs %v, there is %v", p.id, m, size)
 					}
+					if m, room := g.shell.centre.MinSize(), g.shell.room.Size(); m.Height > room.Height {
+						t.Errorf("%s needs a height of %v, there is %v", p.id, m.Height, room.Height)
+					}
 					checkTexts(t, p.id, g.window.Content())
 				}
 			})

@@ -96,6 +96,7 @@ type Shell struct {
 	telemetry *telemetrypage.Page
 	set       *settingspage.Page
 
+	room       *look.Room // of the pages
 	navigation []*look.Item
 	centre     *fyne.Container // the pages
 	middle     *fyne.Container // the notice and the pages
@@ -172,7 +173,8 @@ func New(p Params) *Shell {
 	}
 	s.centre = look.Over(views...)
 	s.Window.SetPadded(false)
-	s.middle = look.Frame(s.notice.Container, nil, nil, s.centre)
+	s.room = look.NewRoom(s.centre)
+	s.middle = look.Frame(s.notice.Container, nil, nil, s.room.Scroll)
 	s.Window.SetContent(look.Frame(s.bar.view, s.status.view, left, s.middle))
 	s.buildMenu()
 	s.listenToKeys()
@@ -315,7 +317,7 @@ func (s *Shell) Show(id string) {
 	}
 	s.Window.Canvas().Unfocus() // a caret that blinks on a hidden page repaints the window
 	p.view.Show()
-	s.centre.Refresh()
+	s.room.Settle()
 	call(p.shown)
 	s.refreshCommands()
 }

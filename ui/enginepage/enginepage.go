@@ -79,6 +79,7 @@ type Page struct {
 // The page's measures, in units.
 const (
 	listWidth = 264
+	listLeast = 160  // where there is no room
 	logShare  = 0.36 // of the height
 	logLeast  = 148
 )
@@ -93,13 +94,13 @@ func New(p Params) *Page {
 	g.recent = look.Rows(0)
 	g.side = look.NewScroll(g.recent)
 	choose := func() fyne.CanvasObject {
-		return look.Line(look.Step, look.Button("Open folder…", p.ChooseFolder), look.Button("Open file…", p.ChooseFile))
+		return look.WrapLeft(look.Step, look.Button("Open folder…", p.ChooseFolder), look.Button("Open file…", p.ChooseFile))
 	}
-	g.left = look.Panel(look.OnSurface, look.Sized(listWidth, 0, look.Frame(
+	g.left = look.Panel(look.OnSurface, look.Frame(
 		look.Inset(look.Gap, look.Gap, look.Step, look.Gap, look.Rows(look.Step, look.NewText("Models").Sized(look.Head).Bold(), choose())),
 		look.Inset(look.Step, look.Gap, look.Gap, look.Gap,
 			look.NewParagraph("Drop a model anywhere on the window: a folder with config.json and safetensors, or a .gguf file.").Sized(look.Small).In(look.Muted)),
-		nil, g.side)))
+		nil, g.side))
 
 	g.title = look.NewText("").Sized(look.Head).Bold().Fixed(120)
 	g.place = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(120)
@@ -108,8 +109,8 @@ func New(p Params) *Page {
 	g.restart = look.Button("Restart", g.Restart)
 	g.address = look.Button("Copy address", func() { p.Copy(g.status.URL + "/v1") })
 	g.measure = look.Button("Measure", p.Measure)
-	g.head = look.Trailing(look.Gap, look.Rows(look.Half, g.title, g.place),
-		look.Line(look.Step, g.measure, g.address, g.restart, g.stop, g.start))
+	g.head = look.Fold(look.Gap, look.Rows(look.Half, g.title, g.place),
+		look.Fold(look.Step, look.Line(look.Step, g.measure, g.address), look.Line(look.Step, g.restart, g.stop, g.start)))
 	g.lamp = look.NewLamp(320)
 	g.detail = look.NewText("").In(look.Muted).Right().Fixed(120)
 	g.progress = look.NewProgress()
@@ -140,14 +141,14 @@ func New(p Params) *Page {
 		p.Say(look.OnAccent, "The log was copied.")
 	})
 
-	top := look.Rows(look.Step, g.head, look.Trailing(look.Gap, g.lamp.Container, look.Sized(400, 0, g.detail)), g.progress)
+	top := look.Rows(look.Step, g.head, look.Fold(look.Gap, g.lamp.Container, look.Sized(400, 0, g.detail)), g.progress)
 	body := look.Rows(look.Gap, g.note, g.failure.view, g.gauges.view, g.gpu.view,
 		look.Flow(look.Gap, fieldWidth, a, f, s, m), look.Rows(look.Half, g.fit, g.sum), look.Rule(),
 		g.form.view, g.hint,
 		look.Trailing(look.Gap, look.Rows(look.Half, look.NewText("The same on the command line").Sized(look.Small).In(look.Muted), g.command), copyCommand),
 		look.Rule(), g.probe.view)
 	g.scroll = look.NewScroll(look.Inset(0, look.Gap, look.Gap, 0, body))
-	g.full = look.Frame(nil, nil, g.left, look.Inset(look.Gap, look.Margin-look.Gap, look.Step, look.Margin,
+	g.full = look.Aside(listWidth, listLeast, g.left, look.Inset(look.Gap, look.Margin-look.Gap, look.Step, look.Margin,
 		look.Frame(look.Inset(0, look.Gap, look.Gap, 0, top), nil, nil, container.New(split{}, g.scroll, look.Inset(0, look.Gap, 0, 0, look.Rows(0, look.Rule())), look.Inset(0, look.Gap, 0, 0, g.log.view)))))
 	g.empty = look.Inset(look.Margin, look.Margin, look.Margin, look.Margin,
 		look.Empty("No model was chosen yet", "The engine of Velo serves a model on this machine, and the console measures it like any other endpoint. "+
@@ -385,7 +386,7 @@ func (g *Page) update() {
 	g.hint.SetIn(hint, tone)
 	showIf(g.hint, hint != "")
 	g.command.Set(g.Engine.Command(g.config))
-	g.head.Refresh()
+	g.full.Refresh() // what is above may have another height now
 	g.scroll.Settle()
 }
 

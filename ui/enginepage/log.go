@@ -37,7 +37,7 @@ func (l *logView) build(copied func(string)) {
 	l.filter = look.NewEntry("Search the log")
 	l.filter.OnChanged = func(string) { l.search() }
 	l.filter.OnEscape = func() { l.filter.SetText("") }
-	l.count = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(136)
+	l.count = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(136)
 	l.pause = look.Button("Pause", l.toggle)
 	l.list = widget.NewList(func() int { return len(l.shown) },
 		func() fyne.CanvasObject { return look.NewMono("").Sized(look.Small).Fixed(64) },
@@ -58,8 +58,8 @@ func (l *logView) build(copied func(string)) {
 	l.whole = look.NewParagraph("").Sized(look.Small).Mono().AtMost(6)
 	l.whole.Hide()
 	l.none = look.NewText("").Sized(look.Small).In(look.Muted)
-	head := look.Trailing(look.Gap, look.Line(look.Gap, look.NewText("Log").Bold()),
-		look.Line(look.Step, l.count, look.Sized(216, 0, l.filter), l.pause, look.Button("Copy log", l.copy)))
+	head := look.Fold(look.Gap, look.Line(look.Gap, look.NewText("Log").Bold(), l.count),
+		look.Line(look.Step, look.Sized(216, 0, l.filter), l.pause, look.Button("Copy log", l.copy)))
 	l.view = look.Frame(look.Inset(look.Step, 0, look.Step, 0, head), look.Inset(look.Half, 0, 0, 0, l.whole), nil,
 		look.Over(l.list, look.Inset(look.Half, 0, 0, 0, look.Rows(0, l.none))))
 	l.tell()

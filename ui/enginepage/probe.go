@@ -67,7 +67,7 @@ func (p *probePanel) build(g *Page) {
 	p.budget = look.Rows(look.Step, p.step, p.gap, p.table)
 	p.result = look.Rows(look.Gap, p.facts, look.Flow(look.Gap, fieldWidth, p.read, p.copied, p.launch, p.graph, p.node), p.budget)
 	p.result.Hide()
-	p.view = look.Rows(look.Step, look.Trailing(look.Gap, look.NewText("Probe of the GPU").Bold(), look.Line(look.Step, look.Sized(280, 0, p.choice), p.stop, p.run)),
+	p.view = look.Rows(look.Step, look.Fold(look.Gap, look.NewText("Probe of the GPU").Bold(), look.Line(look.Step, look.Sized(280, 0, p.choice), p.stop, p.run)),
 		p.state, p.advice, p.result)
 }
 

@@ -11,8 +11,14 @@ func Wrap(gap float32, objects ...fyne.CanvasObject) *fyne.Container {
 	return container.New(&wrap{gap: gap}, objects...)
 }
 
+// WrapLeft is Wrap with every row from the left, the last one too.
+func WrapLeft(gap float32, objects ...fyne.CanvasObject) *fyne.Container {
+	return container.New(&wrap{gap: gap, left: true}, objects...)
+}
+
 type wrap struct {
 	gap  float32
+	left bool    // the last object is not at the right
 	last float32 // the width it was last laid out in
 }
 
@@ -64,7 +70,7 @@ func (l *wrap) Layout(objects []fyne.CanvasObject, size fyne.Size) {
 		h, x := highest(row), float32(0)
 		for k, o := range row {
 			least := o.MinSize()
-			if i == len(rows)-1 && k == len(row)-1 {
+			if !l.left && i == len(rows)-1 && k == len(row)-1 {
 				x = fyne.Max(x, size.Width-least.Width)
 			}
 			o.Resize(fyne.NewSize(least.Width, h))

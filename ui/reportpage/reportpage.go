@@ -61,8 +61,12 @@ func (p placed) y() float32 {
 	return y
 }
 
-// indexWidth is that of the list of sections, in units: the longest of their names is not cut.
-const indexWidth = 224
+// indexWidth is that of the list of sections, in units: the longest of their names is not cut. Where there is no
+// room it gives way down to indexLeast.
+const (
+	indexWidth = 224
+	indexLeast = 136
+)
 
 // New builds the page.
 func New(p Params) *Page {
@@ -82,13 +86,14 @@ func New(p Params) *Page {
 	g.status = look.NewText("").Sized(look.Small)
 	g.pdf = look.MainButton("Export PDF", g.ExportNow)
 	g.export = look.Button("Export…", g.ExportAs)
-	head := look.Trailing(look.Gap, look.Rows(look.Half, g.title, g.subtitle), look.Line(look.Step, g.export, g.pdf))
+	head := look.Fold(look.Gap, look.Rows(look.Half, g.title, g.subtitle), look.Line(look.Step, g.export, g.pdf))
 	g.index = look.Rows(0)
 	g.body = look.Rows(look.Margin)
 	g.scroll = look.NewScroll(look.Inset(look.Gap, look.Margin, look.Margin, look.Margin, g.body))
 	g.scroll.OnScroll = g.scrolled
-	left := look.Sized(indexWidth, 0, look.Inset(look.Step, 0, 0, look.Step, look.NewScroll(g.index)))
-	g.full = look.Frame(look.Rows(0, look.Inset(look.Gap, look.Margin, look.Gap, look.Margin, head), look.Rule()), nil, left, g.scroll)
+	left := look.Inset(look.Step, 0, 0, look.Step, look.NewScroll(g.index))
+	g.full = look.Frame(look.Rows(0, look.Inset(look.Gap, look.Margin, look.Gap, look.Margin, head), look.Rule()), nil, nil,
+		look.Aside(indexWidth, indexLeast, left, g.scroll))
 
 	g.View = look.Over(g.empty, g.wait, g.failed, g.full)
 	g.only(g.empty)

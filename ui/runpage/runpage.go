@@ -72,8 +72,8 @@ func New(p Params) *Page {
 	g.elapsed = look.NewTile("Elapsed")
 	g.maxGap = look.NewTile("Max gap").Steady(4)
 	g.requests = look.NewTile("Requests").Steady(4)
-	tiles := look.Frame(nil, nil, look.Inset(0, look.Gap, 0, 0, g.hero),
-		look.Flow(look.Gap, 168, g.median, g.spread, g.ttft, g.maxGap, g.tokens, g.requests, g.elapsed))
+	tiles := container.New(&figures{}, g.hero,
+		look.Flow(look.Gap, tileWidth, g.median, g.spread, g.ttft, g.maxGap, g.tokens, g.requests, g.elapsed))
 
 	g.progress = look.NewProgress()
 	g.step = look.NewText("").Fixed(320)

@@ -132,7 +132,7 @@ func New(p Params) *Page {
 
 	head := look.Rows(look.Gap,
 		look.Trailing(look.Gap, look.Line(look.Gap, look.NewText("Sessions").Sized(look.Head).Bold(), g.count), look.Line(look.Step, imp)),
-		look.Trailing(look.Gap, look.Trailing(look.Step, g.filter, look.Sized(168, 0, g.category)), look.Line(look.Step, g.deleteIt, g.sort, g.rename, g.save, g.open)))
+		look.Fold(look.Gap, look.Trailing(look.Step, g.filter, look.Sized(168, 0, g.category)), look.Line(look.Step, g.deleteIt, g.sort, g.rename, g.save, g.open)))
 	g.full = look.Inset(look.Gap, look.Margin, 0, look.Margin, look.Frame(look.Inset(0, 0, look.Step, 0, head), nil, nil, g.scroll))
 	g.View = look.Over(g.empty, g.failed, g.full)
 	g.only(g.full)

@@ -78,7 +78,7 @@ func New(p Params) *Page {
 		way("Velo's own engine", "Choose a model folder or a .gguf file and serve it from this program.", look.Button("Choose a model…", p.Engine)),
 		way("A file", "A suite (.json) or a session (.velo). Dropping it anywhere does the same.", look.Button("Open file…", p.Open)))
 	column := look.Rows(look.Gap, head,
-		look.Trailing(look.Gap, g.state.Container, g.again), g.why,
+		look.Fold(look.Gap, g.state.Container, g.again), g.why,
 		look.Rows(0, look.Rule(), g.servers, g.scripts),
 		look.Sized(0, look.Step, look.NewSurface(look.OnBackground)),
 		look.NewText("Or").Sized(look.Head).Bold(), other, g.recent)

@@ -62,8 +62,11 @@ type Page struct {
 	why  *look.Paragraph
 }
 
-// listWidth is the width of the list of suites, in units.
-const listWidth = 288
+// listWidth is the width of the list of suites, in units, and listLeast that where there is no room.
+const (
+	listWidth = 288
+	listLeast = 200
+)
 
 // New builds the page.
 func New(p Params) *Page {
@@ -74,7 +77,7 @@ func New(p Params) *Page {
 		look.NewText("Suites").Sized(look.Head).Bold(), look.Button("Open file…", p.Open)))
 	hint := look.Inset(look.Step, look.Gap, look.Gap, look.Gap,
 		look.NewParagraph("Drop a suite (.json) or a session (.velo) anywhere on the window.").Sized(look.Small).In(look.Muted))
-	left := look.Panel(look.OnSurface, look.Sized(listWidth, 0, look.Frame(head, hint, nil, g.side)))
+	left := look.Panel(look.OnSurface, look.Frame(head, hint, nil, g.side))
 
 	g.title = look.NewText("").Sized(look.Head).Bold().Fixed(320)
 	g.facts = look.NewText("").In(look.Muted).Sized(look.Small).Fixed(320)
@@ -111,7 +114,7 @@ func New(p Params) *Page {
 	g.detail = g.body
 	g.empty = look.Inset(look.Margin, look.Margin, look.Margin, look.Margin,
 		look.Empty("Reading suites", "The list of suites is being read."))
-	g.View = look.Frame(nil, nil, left, look.Over(g.empty, g.detail))
+	g.View = look.Aside(listWidth, listLeast, left, look.Over(g.empty, g.detail))
 	g.detail.Hide()
 	return g
 }
@@ -160,6 +163,7 @@ func (g *Page) fill(list []console.Suite) {
 	}
 	g.empty.Hide()
 	g.detail.Show()
+	g.View.Refresh()
 	if g.find(g.selected) == nil {
 		g.selected = ""
 		want := g.Last.SuiteID

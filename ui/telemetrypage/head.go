@@ -70,9 +70,9 @@ func (h *head) build(g *Page) {
 	h.deaf = look.NewParagraph("").In(look.Amber).AtMost(2)
 	h.deaf.Hide()
 	h.view = look.Rows(look.Step,
-		look.Trailing(look.Gap, look.Line(look.Gap, look.NewText("Telemetry").Sized(look.Head).Bold(), h.lamp.Container),
+		look.Fold(look.Gap, look.Line(look.Gap, look.NewText("Telemetry").Sized(look.Head).Bold(), h.lamp.Container),
 			look.Line(look.Step, h.toggle, h.pause, h.clear, h.record)),
-		look.Line(look.Gap, h.wanted.view, h.listening.view, h.data.view, h.status.view, h.dropped.view, h.kept.view),
+		look.WrapLeft(look.Gap, h.wanted.view, h.listening.view, h.data.view, h.status.view, h.dropped.view, h.kept.view),
 		h.problem.view, h.recording, h.deaf, look.Rule())
 }
 

@@ -67,7 +67,7 @@ func newPanel(g *Page) *panel {
 		c.OnSize = g.drawAgain
 		return c
 	}
-	v.timeline, v.rates, v.gaps = chart(280), chart(96), chart(96)
+	v.timeline, v.rates, v.gaps = chart(192), chart(64), chart(64)
 	v.view = look.Rows(look.Step,
 		look.Trailing(look.Gap, look.Rows(0, v.title, v.place), look.Line(look.Gap, v.lamp.Container, v.record)),
 		look.Flow(look.Step, tileWidth, v.rate, v.median, v.ttft, v.gap, v.tokens, v.prompt, v.total),

@@ -19,8 +19,11 @@ import (
 // mostPanels is how many streams are shown in full at a time; one that is chosen is shown alone.
 const mostPanels = 4
 
-// listWidth is the width of the list, in units.
-const listWidth = 328
+// listWidth is the width of the list, in units, and listLeast that where there is no room.
+const (
+	listWidth = 328
+	listLeast = 216
+)
 
 // streams is the list of all streams and a panel for each of some.
 type streams struct {
@@ -77,9 +80,9 @@ func newStreams(g *Page) *streams {
 	}
 	v.scroll = look.NewScroll(look.Inset(0, look.Gap, look.Gap, look.Gap, column))
 	v.scroll.OnScroll = func(float32, float32) { g.drawAgain() }
-	left := look.Sized(listWidth, 0, look.Frame(look.Inset(0, look.Gap, look.Step, 0, look.Rows(look.Step, v.filter, look.Trailing(look.Step, v.count, v.latest))), nil, nil,
-		look.Inset(0, look.Gap, 0, 0, v.side)))
-	v.view = look.Frame(nil, nil, look.Frame(nil, nil, left, look.Sized(1, 0, look.Rule())), v.scroll)
+	left := look.Frame(look.Inset(0, look.Gap, look.Step, 0, look.Rows(look.Step, v.filter, look.Trailing(look.Step, v.count, v.latest))), nil, nil,
+		look.Inset(0, look.Gap, 0, 0, v.side))
+	v.view = look.Aside(listWidth, listLeast, left, look.Frame(nil, nil, look.Sized(1, 0, look.Rule()), v.scroll))
 	return v
 }
 

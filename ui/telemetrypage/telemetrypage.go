@@ -129,7 +129,7 @@ func New(p Params) *Page {
 	g.parts[BothSides] = newBothSides(g)
 	g.parts[Recordings] = newRecordings(g)
 	g.parts[Settings] = &g.form
-	line := look.Line(look.Half)
+	line := look.WrapLeft(look.Half)
 	g.body = look.Over()
 	for _, name := range g.names {
 		b := look.Button(name, func() { g.Open(name) })
