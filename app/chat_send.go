@@ -219,6 +219,7 @@ func (t *theChats) exchange(ctx context.Context, live *chatTurn, s *chatSession,
 		sink := &chatSink{turn: live, rec: rec, told: t.console.telemetry.measured(s.clock), live: live.begin(s.clock, s.requests, s.target.think), step: &bench.Step{
 			Number: s.requests, Index: s.requests, Section: "Chat", Title: fmt.Sprintf("Turn %d", len(branch)), Kind: "prompt", Workers: 1, Barrier: true,
 		}}
+		sink.live.Ended(func(r *measure.Request) { sink.result = r })
 		result := call.Do(ctx, requestOf(s, u, p, len(branch)-1), sink)
 		if !sink.through && refuses(result.End) {
 			if o, by := plan.drop(result.End.Error); o != nil {
@@ -260,8 +261,8 @@ func (t *theChats) finish(live *chatTurn, s *chatSession, u *store.ChatTurn, p c
 		u.Calls = append(u.Calls, store.ChatCall(c))
 	}
 	u.Status, u.Finish, u.Error = end.Status, end.Finish, end.Error
-	r := measure.Of(&sink.x, measure.Options{})
-	t.results.put(u.Session, u.Request, &r)
+	r := sink.computed()
+	t.results.put(u.Session, u.Request, r)
 	hidden := 0
 	if end.Usage != nil {
 		hidden = max(0, end.Usage.Reasoning)
@@ -269,7 +270,7 @@ func (t *theChats) finish(live *chatTurn, s *chatSession, u *store.ChatTurn, p c
 	u.Remarks = append(u.Remarks, plan.remarks()...)
 	tags := strings.HasPrefix(strings.TrimSpace(u.Answer), "<think>")
 	if reasoning := plan.choice("reasoning"); reasoning != nil && end.Status != bench.Failed {
-		u.Remarks = append(u.Remarks, reasoningRemark(p.Reasoning, reasoning.option().sentAs(), &r, hidden, tags))
+		u.Remarks = append(u.Remarks, reasoningRemark(p.Reasoning, reasoning.option().sentAs(), r, hidden, tags))
 	}
 	if tags && !s.target.think {
 		u.Remarks = append(u.Remarks, "The answer begins with <think>: set think tags for this endpoint, and thoughts are split off the answer.")
@@ -280,7 +281,7 @@ func (t *theChats) finish(live *chatTurn, s *chatSession, u *store.ChatTurn, p c
 		}
 	}
 	live.mu.Lock()
-	followed := measure.Followed(&r)
+	followed := measure.Followed(r)
 	live.ended, live.last = s.clock.Now(), &followed
 	if r.Prompt.Ok() {
 		live.context = int(r.Prompt)

@@ -189,7 +189,8 @@ type chatSink struct {
 	told    bench.Sink // the receiver of telemetry: it joins the request with what the engine tells
 	live    *measure.Live
 	step    *bench.Step
-	x       bench.Exchange
+	x       bench.Exchange // without its chunks: live has them
+	result  *measure.Request
 	held    []bench.Event
 	through bool
 }
@@ -211,7 +212,6 @@ func (s *chatSink) Append(e bench.Event) {
 	case *bench.Conn:
 		s.x.Conn = e
 	case bench.Chunks:
-		s.x.Chunks = append(s.x.Chunks, e...)
 		s.turn.chunks(e)
 		s.pass()
 	case *bench.End:
@@ -223,6 +223,15 @@ func (s *chatSink) Append(e bench.Event) {
 	}
 	s.live.Append(e)
 	s.rec.Append(e)
+}
+
+// computed is the request as far as it got.
+func (s *chatSink) computed() *measure.Request {
+	if s.result == nil { // it never began, or never ended: nothing of it came
+		r := measure.Of(&s.x, measure.Options{})
+		s.result = &r
+	}
+	return s.result
 }
 
 // pass lets what was held go to the session, and everything that follows.

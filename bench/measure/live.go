@@ -37,6 +37,7 @@ type Live struct {
 	maxGap   Num
 	newest   time.Duration
 	failure  string
+	ended    func(*Request)
 }
 
 // stream is a running request.
@@ -77,6 +78,10 @@ func NewLive(o Options) *Live {
 		sum: newLiveLine(o.window(), Points, true), scratch: track{rates: newRateBins()},
 		ttft: Missing, ttftAt: -farthest, maxGap: Missing, newest: -farthest}
 }
+
+// Ended sets what is called with each request that has ended, as Of computes it, before Append of its End returns:
+// who needs it does not have to keep the chunks a second time. Call it before the first Append.
+func (l *Live) Ended(f func(*Request)) { l.ended = f }
 
 var _ bench.Sink = (*Live)(nil)
 
@@ -275,6 +280,9 @@ func (l *Live) end(e *bench.End) {
 	l.mu.Unlock()
 
 	r := Of(s.x, l.options)
+	if l.ended != nil {
+		l.ended(&r)
+	}
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
