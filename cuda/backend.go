@@ -44,7 +44,7 @@ type Backend struct {
 	turns    Turns
 	inverse  map[*ops.Rope]Memory
 
-	batch    *ops.Batch
+	batch    ops.Batch // of the step, with segments of its own
 	calls    []call
 	state    dispatch
 	graphs   []*captured
@@ -192,7 +192,9 @@ func (b *Backend) Begin(batch *ops.Batch) {
 	b.flush()
 	b.settle()
 	b.must(b.load.end())
-	b.batch = batch
+	segments := append(b.batch.Segments[:0], batch.Segments...) // calls may run when the caller's are others
+	b.batch = *batch
+	b.batch.Segments = segments
 	b.must(b.input.begin(b, batch))
 }
 
@@ -210,10 +212,12 @@ func (b *Backend) Read(x ops.Buffer, rows int) []float32 {
 	b.must(b.results(f))
 	b.flush()
 	n := rows * f.cols
-	b.must(b.device.on(func() error {
-		return cu.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(b.result.Host)), cu.DevicePtr(f.memory.at), int64(4*n), b.device.stream)
-	}))
-	b.waiting = true
+	if n > 0 {
+		b.must(b.device.on(func() error {
+			return cu.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(b.result.Host)), cu.DevicePtr(f.memory.at), int64(4*n), b.device.stream)
+		}))
+		b.waiting = true
+	}
 	b.settle()
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b.result.Host))), n)
 }

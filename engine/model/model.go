@@ -171,6 +171,7 @@ func (m *Model) choose(x ops.Tensor, s *Step) (logits []float32) {
 // project gives the logits of rows of x, already normed.
 func (m *Model) project(x ops.Tensor, rows []int32) []float32 {
 	if len(rows) == 0 {
+		m.backend.Read(m.logits, 0) // the batch may change from now on
 		return nil
 	}
 	selected := ops.All(m.selected)
