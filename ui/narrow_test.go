@@ -70,3 +70,26 @@ func TestLargestTextFits(t *testing.T) {
 		})
 	}
 }
+
+// TestNewChatLeavesTheWindowItsSize: Fyne makes a window larger as soon as its content needs more, if only for a
+// moment, and never smaller again.
+func TestNewChatLeavesTheWindowItsSize(t *testing.T) {
+	size := largest()
+	for name, f := range map[string]*fake{"empty": newFake(), "full": newFake().full()} {
+		g := newStage(t, f, size.Width, size.Height)
+		g.shell.Show(ChatPage)
+		g.pump()
+		g.shell.Do("chat.new")
+		for range 50 {
+			g.thread.Wait()
+			select {
+			case f := <-g.queue:
+				f()
+			default:
+			}
+			if m := g.window.Content().MinSize(); m.Width > size.Width {
+				t.Fatalf("%s: a new chat needs a width of %v, there is %v", name, m.Width, size.Width)
+			}
+		}
+	}
+}

@@ -133,7 +133,7 @@ func New(p Params) *Page {
 	g.fold.Hide()
 	g.head = look.Rows(0,
 		look.Trailing(look.Step, g.title, look.Line(0, quiet(choice{"Rename…", g.Rename}), quiet(choice{"Delete…", g.Delete}))),
-		look.Trailing(look.Step, g.place, look.Line(0, g.use, g.fold, quiet(choice{"Copy chat", g.CopyChat}), g.parameters)))
+		look.Fold(look.Step, g.place, look.Fold(0, g.use, look.Line(0, g.fold, quiet(choice{"Copy chat", g.CopyChat}), g.parameters))))
 
 	g.words = newTranscript()
 	g.words.OnScroll = func(dy float32) { g.follow = false; g.scroll.To(g.scroll.Offset() + dy); g.noticeEnd() }

@@ -55,7 +55,7 @@ func (l *fold) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	if l.folded(o, size.Width) {
 		h := settle(o[0], size.Width)
 		o[0].Move(fyne.Position{})
-		settle(o[1], size.Width)
+		settle(o[1], fyne.Min(size.Width, fyne.Max(natural(o[1]), o[1].MinSize().Width)))
 		o[1].Move(fyne.NewPos(0, h+Step))
 		return
 	}
