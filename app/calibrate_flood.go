@@ -77,5 +77,5 @@ func (f *flood) stop() (taken float64, refused uint64) {
 		_ = cmd.Wait()
 	}
 	f.receiver.Close()
-	return taken, c.Busy + c.RateLimited + c.Dropped - f.from.Busy - f.from.RateLimited - f.from.Dropped
+	return taken, c.Busy + c.Memory + c.RateLimited + c.Dropped - f.from.Busy - f.from.Memory - f.from.RateLimited - f.from.Dropped
 }

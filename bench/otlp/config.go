@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"velo/bench/otlp/series"
 	"velo/bench/otlp/stream"
 )
 
@@ -22,7 +21,6 @@ type Config struct {
 	TLS     *tls.Config
 	Limits  Limits
 	Streams stream.Options // Keep is the "last minutes kept anyway", Bytes their bound
-	Series  series.Options // read when the receiver is made; later changes have no effect
 	Raw     int            // raw records kept for the viewer; 0 = 2,000
 	Poll    []Poll         // metrics pages to read while Enabled
 }

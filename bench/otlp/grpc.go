@@ -101,7 +101,7 @@ func (r *Receiver) takeGRPC(stream grpc.ServerStream, s signal) (result, *refusa
 		return result{}, f
 	}
 	if !r.admission.hold(int64(len(m.body))) {
-		return result{}, &refusal{kind: busy, message: "too many bytes at a time", after: time.Second}
+		return result{}, &refusal{kind: full, message: "too many bytes at a time", after: time.Second}
 	}
 	held = int64(len(m.body))
 	return r.ingest(ctx, s, decode.Protobuf, m.body, m.received)

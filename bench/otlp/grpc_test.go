@@ -20,13 +20,13 @@ import (
 func credentialsOf(c *tls.Config) credentials.TransportCredentials { return credentials.NewTLS(c) }
 
 // export makes a call with a body as it is, and returns the answer's.
-func export(t *testing.T, r *Receiver, method, body string) (string, error) {
+func export(t *testing.T, r *Receiver, method, body string, options ...grpc.CallOption) (string, error) {
 	t.Helper()
 	c, err := grpc.NewClient(r.at("gRPC"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	check(t, err)
 	defer c.Close()
 	out := &message{}
-	err = c.Invoke(t.Context(), method, &message{body: body}, out, grpc.ForceCodecV2(plainCodec{r.clock.now}))
+	err = c.Invoke(t.Context(), method, &message{body: body}, out, append(options, grpc.ForceCodecV2(plainCodec{r.clock.now}))...)
 	return out.body, err
 }
 
@@ -65,6 +65,34 @@ func TestGRPCAnswersFollowTheProtocol(t *testing.T) {
 		}
 	}
 	if n := r.State().Counters; n.Logs != 1 || n.Malformed != 1 || n.TooLarge != 1 {
+		t.Errorf("counters are %+v", n)
+	}
+}
+
+// TestLimitsHoldAfterDecompression: a small message may not become a large one, and one that just fits is taken.
+func TestLimitsHoldAfterDecompression(t *testing.T) {
+	r := started(t, loopback())
+	logs, zip := "/"+services[0]+"/Export", grpc.UseCompressor("gzip")
+	fits := wireOf(t, &logspb.LogsData{ResourceLogs: []*logspb.ResourceLogs{{SchemaUrl: strings.Repeat("x", 64<<20-16)}}})
+	if n := len(fits); n > 64<<20 || n < 64<<20-16 {
+		t.Fatalf("the message has %d bytes", n)
+	}
+	if _, err := export(t, r, logs, fits, zip); err != nil {
+		t.Errorf("64 MiB after decompression: %v", err)
+	}
+	large := fits + strings.Repeat("\x0a\x00", 16)
+	if _, err := export(t, r, logs, large, zip); status.Code(err) != codes.ResourceExhausted || len(status.Convert(err).Details()) != 0 {
+		t.Errorf("over gRPC, 64 MiB and some bytes after decompression: %v", err)
+	}
+	for _, c := range []struct {
+		body   string
+		status int
+	}{{fits, 200}, {large, 413}} {
+		if got, _, answer := post(t, "http://"+r.at("HTTP")+"/v1/logs", "application/x-protobuf", zipped([]byte(c.body)), "Content-Encoding", "gzip"); got != c.status {
+			t.Errorf("over HTTP, %d bytes after decompression: %d %q", len(c.body), got, answer)
+		}
+	}
+	if n := r.State().Counters; n.TooLarge != 2 || n.Requests != 2 {
 		t.Errorf("counters are %+v", n)
 	}
 }

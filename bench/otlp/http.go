@@ -137,7 +137,7 @@ func (a *allowance) refusal(err error, l Limits) *refusal {
 	case errors.Is(err, errTooLarge):
 		return tooLargeFor(l)
 	case errors.Is(err, errNoRoom):
-		return &refusal{kind: busy, message: "too many bytes at a time", after: time.Second}
+		return &refusal{kind: full, message: "too many bytes at a time", after: time.Second}
 	}
 	return &refusal{kind: interrupted, message: "the body did not come in full: " + err.Error()}
 }
@@ -156,7 +156,7 @@ func (a *allowance) read(from io.Reader, n int64) ([]byte, error) {
 	b := make([]byte, 0, first)
 	for {
 		if len(b) == cap(b) {
-			grow := int64(cap(b))
+			grow := min(int64(cap(b)), a.most+1-int64(cap(b))) // never more than what is too large
 			if n > int64(cap(b)) {
 				grow = min(grow, n+1-int64(cap(b)))
 			}
@@ -213,7 +213,7 @@ const penalty = 50 * time.Millisecond
 func (r *Receiver) refuse(w http.ResponseWriter, q *http.Request, format decode.Format, f *refusal) {
 	status := map[kind]int{malformed: http.StatusBadRequest, tooLarge: http.StatusRequestEntityTooLarge, unsupported: http.StatusUnsupportedMediaType,
 		unauthorized: http.StatusUnauthorized, method: http.StatusMethodNotAllowed, notFound: http.StatusNotFound,
-		limited: http.StatusTooManyRequests, busy: http.StatusServiceUnavailable, interrupted: http.StatusBadRequest}[f.kind]
+		limited: http.StatusTooManyRequests, busy: http.StatusServiceUnavailable, full: http.StatusServiceUnavailable, interrupted: http.StatusBadRequest}[f.kind]
 	if f.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(f.after.Seconds()))))
 		t := time.NewTimer(penalty)

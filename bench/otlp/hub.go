@@ -34,7 +34,7 @@ type hub struct {
 }
 
 func newHub(c Config) *hub {
-	h := &hub{streams: stream.NewTable(c.Streams), series: series.NewTable(c.Series), join: offset.NewJoin()}
+	h := &hub{streams: stream.NewTable(c.Streams), series: series.NewTable(series.Options{}), join: offset.NewJoin()}
 	h.raw.resize(c.Raw)
 	h.streams.OnStart(func(s *stream.Stream) {
 		if at, received, ok := s.Start(); ok {

@@ -23,22 +23,23 @@ type Counters struct {
 	Unauthorized uint64
 	RateLimited  uint64 // requests refused since the bound of records a second was reached
 	Dropped      uint64 // records dropped for that reason out of requests that were taken in part
-	Busy         uint64 // requests refused since too much was being worked on: bytes, requests or time
+	Busy         uint64 // requests refused since too many were being worked on, or their turn did not come in time
+	Memory       uint64 // requests refused since bodies held the memory that they may
 	Connections  uint64 // refused since there were too many
 	Interrupted  uint64 // requests whose body did not come in full
 }
 
 // counters are Counters while they count.
 type counters struct {
-	requests, bytes, logs, points, spans, polls, pollErrors                                        atomic.Uint64
-	malformed, tooLarge, unsupported, unauthorized, rateLimited, dropped, busy, conns, interrupted atomic.Uint64
+	requests, bytes, logs, points, spans, polls, pollErrors                                                atomic.Uint64
+	malformed, tooLarge, unsupported, unauthorized, rateLimited, dropped, busy, memory, conns, interrupted atomic.Uint64
 }
 
 func (c *counters) read() Counters {
 	return Counters{Requests: c.requests.Load(), Bytes: c.bytes.Load(), Logs: c.logs.Load(), Points: c.points.Load(), Spans: c.spans.Load(),
 		Polls: c.polls.Load(), PollErrors: c.pollErrors.Load(), Malformed: c.malformed.Load(), TooLarge: c.tooLarge.Load(),
 		Unsupported: c.unsupported.Load(), Unauthorized: c.unauthorized.Load(), RateLimited: c.rateLimited.Load(), Dropped: c.dropped.Load(),
-		Busy: c.busy.Load(), Connections: c.conns.Load(), Interrupted: c.interrupted.Load()}
+		Busy: c.busy.Load(), Memory: c.memory.Load(), Connections: c.conns.Load(), Interrupted: c.interrupted.Load()}
 }
 
 // admission bounds what is worked on: bytes of bodies, requests, records a second, and one request at a
@@ -174,6 +175,7 @@ const (
 	notFound          // 404
 	limited           // 429
 	busy              // 503
+	full              // 503: no memory for the body
 	interrupted       // the body did not come in full
 )
 
@@ -197,6 +199,8 @@ func (c *counters) count(f *refusal) {
 		c.rateLimited.Add(1)
 	case busy:
 		c.busy.Add(1)
+	case full:
+		c.memory.Add(1)
 	case interrupted:
 		c.interrupted.Add(1)
 	default:

@@ -23,6 +23,7 @@ type Listener struct {
 	Wanted   string // HOST:PORT as configured
 	// Address is where it listens now; "" = it does not.
 	Address string
+	TLS     bool          // senders must speak TLS there
 	Since   time.Duration // receiver's time from which it listens
 	Error   string        // why it does not listen
 	Owner   string        // who has the port: "otelcol (process 4711)"; "" = not known
@@ -179,7 +180,7 @@ func (s *listeners) open(x *slot, now time.Duration) {
 	}
 	w := &watched{Listener: l, died: s.reconcile}
 	x.ln = w
-	x.Address, x.Since = l.Addr().String(), now
+	x.Address, x.TLS, x.Since = l.Addr().String(), x.tls != nil, now
 	x.Error, x.Advice, x.Owner, x.Tries, x.Retry = "", "", "", 0, 0
 	x.stop = s.serve(x.Protocol, w, x.tls)
 }
@@ -217,7 +218,7 @@ func (x *slot) close() {
 	}
 	_ = x.ln.Close() // the port is free from here on
 	stop := x.stop
-	x.ln, x.stop, x.Address, x.Since = nil, nil, "", 0
+	x.ln, x.stop, x.Address, x.TLS, x.Since = nil, nil, "", false, 0
 	go stop()
 }
 
@@ -270,6 +271,18 @@ func (s *listeners) state() []Listener {
 		out[i] = x.Listener
 	}
 	return out
+}
+
+// URL is where a client on this machine sends to: http, https, grpc or grpcs; "" where nothing listens.
+func (l *Listener) URL() string {
+	if l.Address == "" {
+		return ""
+	}
+	scheme := strings.ToLower(l.Protocol)
+	if l.TLS {
+		scheme += "s"
+	}
+	return scheme + "://" + reachable(l.Address)
 }
 
 // capped is a listener that takes only so many connections at a time and closes the rest.

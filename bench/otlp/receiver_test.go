@@ -231,7 +231,7 @@ func TestBytesAtATimeAreBounded(t *testing.T) {
 		status, _, _ := post(t, "http://"+r.at("HTTP")+"/v1/logs", "application/json", big)
 		return status == 200
 	})
-	if n := r.State().Counters; n.Busy == 0 || n.Interrupted != 1 {
+	if n := r.State().Counters; n.Memory == 0 || n.Busy != 0 || n.Interrupted != 1 {
 		t.Errorf("counters are %+v", n)
 	}
 	waitFor(t, "all memory to be given back", func() bool {

@@ -40,7 +40,7 @@ func codeOf(k kind) codes.Code {
 		return codes.Unauthenticated
 	case tooLarge, limited:
 		return codes.ResourceExhausted
-	case busy, interrupted:
+	case busy, full, interrupted:
 		return codes.Unavailable
 	case unsupported, method, notFound:
 		return codes.Unimplemented

@@ -155,7 +155,7 @@ func plural[T int | int64 | uint64](n T, noun string) string {
 // dropped says what was not taken, and why. Nothing of it is inferred: each is a counter.
 func dropped(s otlp.State) (text, note string, ink look.Ink) {
 	c := s.Counters
-	refused := c.Malformed + c.TooLarge + c.Unsupported + c.Unauthorized + c.RateLimited + c.Busy + c.Connections + c.Interrupted
+	refused := c.Malformed + c.TooLarge + c.Unsupported + c.Unauthorized + c.RateLimited + c.Busy + c.Memory + c.Connections + c.Interrupted
 	var parts []string
 	if c.Dropped > 0 {
 		parts = append(parts, plural(c.Dropped, "record"))
@@ -170,7 +170,7 @@ func dropped(s otlp.State) (text, note string, ink look.Ink) {
 	for _, r := range []struct {
 		n    uint64
 		word string
-	}{{c.RateLimited, "over the rate"}, {c.Busy, "too busy"}, {c.Malformed, "malformed"}, {c.TooLarge, "too large"}, {c.Unsupported, "unknown kind"},
+	}{{c.RateLimited, "over the rate"}, {c.Busy, "too busy"}, {c.Memory, "no memory"}, {c.Malformed, "malformed"}, {c.TooLarge, "too large"}, {c.Unsupported, "unknown kind"},
 		{c.Unauthorized, "no token"}, {c.Connections, "connections"}, {c.Interrupted, "broken off"}} {
 		if r.n > 0 {
 			why = append(why, r.word+" "+group(r.n))

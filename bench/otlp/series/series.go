@@ -43,6 +43,7 @@ type Table struct {
 	counts  Counts
 	engines map[string]*engine
 	key     []byte
+	sorted  decode.Attributes
 }
 
 // Counts are what a Table has taken since it was made. Clear does not touch them.
@@ -152,18 +153,25 @@ func (t *Table) point(received time.Duration, service string, p *decode.Point) {
 
 // find is the series of a point; it is made if there is none, and nil if there is no room.
 func (t *Table) find(received time.Duration, service string, p *decode.Point) *series {
+	attributes := p.Attributes
+	byKey := func(a, b decode.Attribute) int { return strings.Compare(a.Key, b.Key) }
+	if !slices.IsSortedFunc(attributes, byKey) { // their order says nothing: in another one they are the same
+		t.sorted = append(t.sorted[:0], attributes...)
+		attributes = t.sorted
+		slices.SortStableFunc(attributes, byKey)
+	}
 	b := append(t.key[:0], service...)
 	b = append(b, 0)
 	b = append(b, p.Name...)
 	b = append(b, 0, byte(p.Kind))
 	labels := len(b)
-	for i := range p.Attributes {
+	for i := range attributes {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, p.Attributes[i].Key...)
+		b = append(b, attributes[i].Key...)
 		b = append(b, '=')
-		b = append(b, p.Attributes[i].Value.String()...)
+		b = append(b, attributes[i].Value.String()...)
 	}
 	t.key = b
 	if s := t.series[string(b)]; s != nil {
@@ -175,7 +183,7 @@ func (t *Table) find(received time.Duration, service string, p *decode.Point) *s
 	key := string(b)
 	s := &series{key: key, service: decode.Short(service, 256), labels: key[labels:], attrs: map[string]string{}, name: decode.Short(p.Name, 1024),
 		unit: decode.Short(p.Unit, 64), describe: decode.Short(p.Description, 512), kind: p.Kind}
-	for _, a := range p.Attributes {
+	for _, a := range attributes {
 		s.attrs[decode.Short(a.Key, 1024)] = decode.Short(a.Value.String(), 1024)
 	}
 	t.series[key] = s

@@ -186,6 +186,23 @@ func TestSummariesAndAbsentValues(t *testing.T) {
 	}
 }
 
+// TestTheOrderOfAttributesSaysNothing: a counter whose attributes come in another order is the same counter.
+func TestTheOrderOfAttributesSaysNothing(t *testing.T) {
+	table := NewTable(Options{})
+	a, b := decode.Attribute{Key: "a", Value: decode.Text("1")}, decode.Attribute{Key: "b", Value: decode.Text("2")}
+	for i, attributes := range []decode.Attributes{{a, b}, {b, a}, {a, b}} {
+		p := decode.Point{Name: "x", Kind: decode.Sum, Temporality: decode.Cumulative, Monotonic: true, Attributes: attributes, Time: uint64(i+1) * 1e9, Value: float64(10 * i)}
+		table.Point(time.Duration(i)*time.Second, &decode.Origin{}, &p)
+		if attributes[0].Key != []string{"a", "b", "a"}[i] {
+			t.Error("the record itself was changed")
+		}
+	}
+	lines, _ := table.Lines(Query{}, 3*time.Second)
+	if len(lines) != 1 || lines[0].Labels != "a=1,b=2" || lines[0].Value != 10 || lines[0].Total != 20 || lines[0].Resets != 0 {
+		t.Errorf("it became %+v", lines)
+	}
+}
+
 func TestSeriesAreBounded(t *testing.T) {
 	table := NewTable(Options{Series: 10, Points: 5})
 	for i := range 20 {

@@ -246,6 +246,10 @@ func usageOf(p *scan.Scanner) *bench.Usage {
 	}
 	members(p, func(key string) bool {
 		switch key {
+		case "accepted_prediction_tokens": // some engines say it here, most among the details
+			number(&u.Accepted)
+		case "rejected_prediction_tokens":
+			number(&u.Rejected)
 		case "prompt_tokens":
 			number(&u.Prompt)
 		case "completion_tokens":

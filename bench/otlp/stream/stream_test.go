@@ -264,6 +264,38 @@ func TestBodiesOfEveryKind(t *testing.T) {
 	}
 }
 
+// TestUsageIsReadWhereverItSays: counts of drafted tokens stand among the details, or beside them.
+func TestUsageIsReadWhereverItSays(t *testing.T) {
+	for name, text := range map[string]string{
+		"details": `{"prompt_tokens":9,"completion_tokens":8,"prompt_tokens_details":{"cached_tokens":7},"completion_tokens_details":{"reasoning_tokens":3,"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}}`,
+		"beside":  `{"prompt_tokens":9,"completion_tokens":8,"prompt_tokens_details":{"cached_tokens":7},"completion_tokens_details":{"reasoning_tokens":3},"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}`,
+	} {
+		d, ok := parse(`{"choices":[],"usage":` + text + `}`)
+		if want := (bench.Usage{Prompt: 9, Completion: 8, Reasoning: 3, Cached: 7, Accepted: 5, Rejected: 2}); !ok || d.usage == nil || *d.usage != want {
+			t.Errorf("%s: %+v, want %+v", name, d.usage, want)
+		}
+	}
+}
+
+// TestWhoseRecordItIsMayBeSaidOnce: scope and resource name the conversation of records that say that they are
+// of a stream; records of other kinds do not become streams by that.
+func TestWhoseRecordItIsMayBeSaidOnce(t *testing.T) {
+	named := func(key, value string) decode.Attribute { return decode.Attribute{Key: key, Value: decode.Text(value)} }
+	o := &decode.Origin{Resource: decode.Attributes{named("service.name", "e"), named("session.id", "s")}, Scope: decode.Attributes{named("generation.id", "g"), named("model.id", "m")}}
+	table := NewTable(Options{})
+	body := decode.Text(`{"choices":[{"delta":{"content":"hi"}}]}`)
+	if table.Log(0, 5, o, &decode.Log{Time: 5, Body: decode.Text("an application says something")}) {
+		t.Error("a record of another kind became a stream")
+	}
+	if !table.Log(0, 5, o, &decode.Log{Time: 5, Body: body, Attributes: decode.Attributes{named("event", "stream_delta")}}) {
+		t.Fatal("a record of a stream is not taken")
+	}
+	v := table.all(0, Key{Service: "e", Conversation: "s", Generation: "g"})
+	if len(v.Panels) != 1 || v.Panels[0].Text != "hi" || v.Panels[0].Model != "m" {
+		t.Errorf("it became %+v", v.Streams)
+	}
+}
+
 func TestEndsAreTold(t *testing.T) {
 	for finish, want := range map[string]bench.Status{`"stop"`: bench.OK, `"length"`: bench.OK, `"error"`: bench.Failed, `"abort"`: bench.Stopped} {
 		table := NewTable(Options{})

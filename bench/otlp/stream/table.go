@@ -139,12 +139,21 @@ func (t *Table) Log(received time.Duration, wall int64, o *decode.Origin, l *dec
 	}
 	conversation := l.Attributes.Text(conversationNames...)
 	generation := l.Attributes.Text(generationNames...)
-	if event == "status" {
+	switch event {
+	case "status":
 		t.takeStatus(received, o, l)
 		return true
-	}
-	if event == "" {
+	case "":
 		event = "stream_delta"
+	case "stream_start", "stream_delta", "stream_end":
+		// It says that it is of a stream: then its scope or its resource may say of which. Any other record of an
+		// application whose resource has a session is none.
+		if conversation == "" {
+			conversation = o.Find(nil, conversationNames...)
+		}
+		if generation == "" {
+			generation = o.Find(nil, generationNames...)
+		}
 	}
 	if event != "stream_start" && event != "stream_delta" && event != "stream_end" || conversation == "" && generation == "" {
 		return false
