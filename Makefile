@@ -50,12 +50,16 @@ test: build check
 	go test -run 'NotCut|NothingIsCut' ./ui
 	./scripts/e2e build/velo
 
-# What has to build besides: everything without any flag, the engine for arm64 where there is a
-# compiler for it, and the PTX, byte for byte, where nvcc can be had.
+# What has to build besides: everything without any tag, the engine for arm64 where there is a
+# compiler for it, and the PTX, byte for byte, where nvcc can be had. The build without tags keeps the
+# C compiler's flags, or OpenGL would be compiled again; that it needs no header of theirs shows in
+# what it is made of.
 ARM = aarch64-linux-gnu-gcc
 check:
 	@./scripts/setup test
-	env -u GOFLAGS -u CGO_CFLAGS go build ./...
+	GOFLAGS='-trimpath -buildvcs=false' go build ./...
+	@if GOFLAGS= go list -deps ./... | grep gorgonia.org/cu; then \
+		echo "check: a build without tags wants the CUDA binding, and with it a header" >&2; exit 1; fi
 	@if command -v $(ARM) >/dev/null; then set -x; GOARCH=arm64 CGO_ENABLED=1 CC=$(ARM) go vet ./cuda/... ./engine/...; \
 		else echo "There is no $(ARM) here, so the engine was not looked through for arm64."; fi
 	@if ./cuda/kernels/build --compiler >/dev/null 2>&1; then set -x; ./cuda/kernels/build --check; \
