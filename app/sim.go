@@ -109,7 +109,7 @@ func simCommand() *cobra.Command {
 	f.IntVar(&tokensPerChunk, "tokens-per-chunk", 0, "tokens in each stream event")
 	f.StringVar(&scenario, "scenario", "steady", "`NAME` of a built-in scenario or a file; list prints the names")
 	f.StringVar(&log, "log", "", "`FILE` that takes one JSON line a chunk: the times before and after its write")
-	f.StringVar(&telemetry.URL, "otlp", "", "`URL` of an OTLP receiver to send telemetry to: http://127.0.0.1:4318 or grpc://127.0.0.1:4317")
+	f.StringVar(&telemetry.URL, "otlp", "", "`URL` of an OTLP receiver to send telemetry to: http://127.0.0.1:4318 or grpc://127.0.0.1:4317, https or grpcs for TLS")
 	f.Float64Var(&telemetry.Rate, "otlp-rate", 100, "generation records a second, 1 to 10,000")
 	f.Uint64Var(&telemetry.Records, "otlp-records", 0, "end after so many records")
 	f.IntVar(&telemetry.Streams, "otlp-streams", 4, "generations at a time")
@@ -133,6 +133,9 @@ func emitTelemetry(ctx context.Context, cmd *cobra.Command, o sim.EmitOptions) e
 	var failure error
 	headers, err := emit.ParseHeaders(os.Getenv(emit.HeadersVariable))
 	if err != nil {
+		return exit{exitUsage, err.Error()}
+	}
+	if o.TLS, err = emit.Trusting(os.Getenv(emit.CertificateVariable)); err != nil {
 		return exit{exitUsage, err.Error()}
 	}
 	if o.Headers = headers; o.Token != "" {

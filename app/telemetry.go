@@ -1,6 +1,8 @@
 package app
 
 import (
+	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -25,7 +27,8 @@ type theTelemetry struct {
 	mu         sync.Mutex
 	settings   console.TelemetrySettings
 	token      string
-	measuring  int // runs that go on
+	tls        *tls.Config // nil = plain text
+	measuring  int         // runs that go on
 	recordings map[string]*otlp.Recording
 	recorded   []console.TelemetryRecorded
 	kept       sync.WaitGroup // of recordings that are being kept
@@ -76,6 +79,10 @@ func newTelemetry(c *theConsole) *theTelemetry {
 			c.notice("The receiver of telemetry is off: its token could not be read from the " + c.secrets.Where() + ". Enter it again on the Telemetry page.")
 		}
 	}
+	if t.tls, err = receiverTLS(t.settings, nil); err != nil && t.settings.On {
+		t.settings.On = false // in plain text it would take what is to be secret
+		c.notice("The receiver of telemetry is off: " + err.Error() + ". Its settings are on the Telemetry page.")
+	}
 	if err := t.receiver.Configure(t.config()); err != nil {
 		c.notice("The receiver of telemetry is off: " + err.Error())
 	}
@@ -85,7 +92,7 @@ func newTelemetry(c *theConsole) *theTelemetry {
 // config is what the receiver is to do. t.mu is held, or t not yet shared.
 func (t *theTelemetry) config() otlp.Config {
 	s := t.settings
-	c := otlp.Config{Enabled: s.On, Token: t.token, Streams: stream.Options{Keep: s.Keep, Bytes: s.KeepBytes}}
+	c := otlp.Config{Enabled: s.On, Token: t.token, TLS: t.tls, Streams: stream.Options{Keep: s.Keep, Bytes: s.KeepBytes}}
 	at := func(port int) string { return net.JoinHostPort(s.Host, strconv.Itoa(port)) }
 	if s.GRPC > 0 {
 		c.GRPC = []string{at(s.GRPC)}
@@ -145,6 +152,25 @@ func checkReceiver(s console.TelemetrySettings) error {
 	return nil
 }
 
+// receiverTLS is TLS with the certificate of the settings, nil where they have none. Where the certificate is that
+// of was it is was itself: listeners stay open.
+func receiverTLS(s console.TelemetrySettings, was *tls.Config) (*tls.Config, error) {
+	switch {
+	case s.Certificate == "" && s.Key == "":
+		return nil, nil
+	case s.Certificate == "" || s.Key == "":
+		return nil, errors.New("cannot receive over TLS: name both the file of the certificate and that of its key")
+	}
+	pair, err := tls.LoadX509KeyPair(s.Certificate, s.Key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot receive over TLS: %w", err)
+	}
+	if was != nil && slices.EqualFunc(was.Certificates[0].Certificate, pair.Certificate, bytes.Equal) {
+		return was, nil
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
+
 // SaveSettings implements console.Telemetry.
 func (t *theTelemetry) SaveSettings(s console.TelemetrySettings, token *string) error {
 	if err := checkReceiver(s); err != nil {
@@ -154,8 +180,12 @@ func (t *theTelemetry) SaveSettings(s console.TelemetrySettings, token *string) 
 	t.saving.Lock()
 	defer t.saving.Unlock()
 	t.mu.Lock()
-	was, key := t.settings, t.token
+	was, key, secret := t.settings, t.token, t.tls
 	t.mu.Unlock()
+	files, err := receiverTLS(s, secret)
+	if err != nil && (s.On || s.Certificate != was.Certificate || s.Key != was.Key) {
+		return err // a receiver may be turned off whatever became of its files
+	}
 	s.HasToken = was.HasToken
 	if token != nil {
 		s.HasToken, key = *token != "", *token
@@ -165,10 +195,9 @@ func (t *theTelemetry) SaveSettings(s console.TelemetrySettings, token *string) 
 	}
 	t.mu.Lock()
 	old := t.token
-	t.settings, t.token = s, key
-	err := t.receiver.Configure(t.config())
-	if err != nil {
-		t.settings, t.token = was, old
+	t.settings, t.token, t.tls = s, key, files
+	if err = t.receiver.Configure(t.config()); err != nil {
+		t.settings, t.token, t.tls = was, old, secret
 	}
 	t.mu.Unlock()
 	if err != nil {

@@ -1,9 +1,7 @@
 package app
 
 import (
-	"net"
 	"slices"
-	"strings"
 
 	"velo/bench/otlp"
 	"velo/engine/emit"
@@ -18,23 +16,11 @@ func (t *theTelemetry) address(s *otlp.State) string {
 	for _, protocol := range []string{"HTTP", "gRPC"} {
 		for _, l := range s.Listeners {
 			if l.Protocol == protocol && l.Address != "" {
-				return map[string]string{"HTTP": "http://", "gRPC": "grpc://"}[protocol] + local(l.Address)
+				return l.URL()
 			}
 		}
 	}
 	return ""
-}
-
-// local is a listener's address as a client on this machine dials it.
-func local(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
 }
 
 // told is an engine's config as it is started: with the receiver as its telemetry where it has no other.
@@ -47,8 +33,8 @@ func (t *theTelemetry) told(c console.EngineConfig) console.EngineConfig {
 }
 
 // shows is what an engine that is told of the receiver gets in its environment: the receiver's token, which every
-// user of the machine could read on a command line. Set even where there is none: a header in the window's own
-// environment is not meant.
+// user of the machine could read on a command line, and the certificate that it is to trust. Set even where there
+// is none: a header in the window's own environment is not meant.
 func (t *theTelemetry) shows(c console.EngineConfig) []string {
 	if c.Telemetry != "" || t.told(c).Telemetry == "" {
 		return nil // it sends elsewhere
@@ -59,7 +45,7 @@ func (t *theTelemetry) shows(c console.EngineConfig) []string {
 	if t.token != "" {
 		header = emit.FormatHeader("Authorization", "Bearer "+t.token)
 	}
-	return []string{emit.HeadersVariable + "=" + header}
+	return []string{emit.HeadersVariable + "=" + header, emit.CertificateVariable + "=" + t.settings.Certificate}
 }
 
 // deaf says why the engine that runs is not heard here.
@@ -77,7 +63,7 @@ func (t *theTelemetry) deaf(s *otlp.State) string {
 	case !hears(s, sends) && e.elsewhere() == "":
 		return "Velo's engine sends to " + sends + ", where nothing listens any more. Restart it, and its streams come."
 	case e.elsewhere() == "" && !slices.Equal(shows, t.shows(console.EngineConfig{})):
-		return "The token was changed after Velo's engine was started. Restart it, and its streams come."
+		return "The token or the certificate was changed after Velo's engine was started. Restart it, and its streams come."
 	}
 	return ""
 }
@@ -85,7 +71,7 @@ func (t *theTelemetry) deaf(s *otlp.State) string {
 // hears tells whether one of the listeners is at this address.
 func hears(s *otlp.State, address string) bool {
 	for _, l := range s.Listeners {
-		if l.Address != "" && strings.HasSuffix(address, "://"+local(l.Address)) {
+		if l.Address != "" && address == l.URL() {
 			return true
 		}
 	}

@@ -358,7 +358,7 @@ func TestEngineOfTheWindowIsASource(t *testing.T) {
 	if got := c.Engine().Command(c.Engine().Config()); !strings.Contains(got, emit.HeadersVariable+"=… ") || strings.Contains(got, token) {
 		t.Errorf("with a token the command is %s", got)
 	}
-	if s := c.Telemetry().Snapshot(otlp.Query{}); !strings.Contains(s.Deaf, "token was changed") {
+	if s := c.Telemetry().Snapshot(otlp.Query{}); !strings.Contains(s.Deaf, "token or the certificate was changed") {
 		t.Errorf("an engine that shows no token is told as %q", s.Deaf)
 	}
 	if err := c.Engine().Restart(); err != nil {

@@ -262,6 +262,15 @@ func TestTelemetrySettingsForm(t *testing.T) {
 		}
 	}
 	ports.SetText("4320 9382")
+	address := find(g, func(e *look.Entry) bool { return e.PlaceHolder == "This machine only" })[0]
+	address.SetText("0.0.0.0")
+	g.pump()
+	g.wants("Whoever reaches this machine over the network can send records")
+	files := find(g, func(e *look.Entry) bool { return e.PlaceHolder == "Empty: plain text" })
+	files[0].SetText("/etc/velo/cert.pem")
+	g.pump()
+	g.wants("name both the file of the certificates and that of the key")
+	files[1].SetText("/etc/velo/key.pem")
 	entry("15").SetText("30")
 	for _, e := range find(g, func(e *look.Entry) bool { return e.Password }) {
 		e.SetText("a secret")
@@ -272,9 +281,16 @@ func TestTelemetrySettingsForm(t *testing.T) {
 	}
 	g.push("Apply")
 	s := f.telemetry.Settings()
-	if !slices.Equal(s.HTTP, []int{4320, 9382}) || s.Keep != 30*time.Minute || !s.HasToken || f.telemetry.token != "a secret" || !s.On {
+	if !slices.Equal(s.HTTP, []int{4320, 9382}) || s.Keep != 30*time.Minute || !s.HasToken || f.telemetry.token != "a secret" || !s.On || s.Host != "0.0.0.0" || s.Certificate != "/etc/velo/cert.pem" || s.Key != "/etc/velo/key.pem" {
 		t.Errorf("applied: %+v, token %q", s, f.telemetry.token)
 	}
+	g.lacks("over the network")
+	files[0].SetText("")
+	files[1].SetText("")
+	g.pump()
+	g.wants("in plain text: name a certificate")
+	files[0].SetText("/etc/velo/cert.pem")
+	files[1].SetText("/etc/velo/key.pem")
 	for range find(g, func(e *look.Entry) bool { return strings.Contains(e.Text, "secret") }) {
 		t.Error("the token is still in the form")
 	}

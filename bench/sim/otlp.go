@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -11,13 +12,14 @@ import (
 
 // EmitOptions say what Emit sends, and how badly.
 type EmitOptions struct {
-	// URL is where to: http://HOST:PORT (paths /v1/logs and /v1/metrics are added), https://…, or
-	// grpc://HOST:PORT.
+	// URL is where to: http://HOST:PORT (paths /v1/logs and /v1/metrics are added), https://…,
+	// grpc://HOST:PORT, or grpcs://….
 	URL       string
 	Encoding  string            // "json" (the default, as existing emitters do) or "protobuf"; gRPC is always protobuf
 	Gzip      bool              // compress bodies
 	Token     string            // sent as a bearer token
 	Headers   map[string]string // sent with each request
+	TLS       *tls.Config       // for https and grpcs; nil = the system's certificates
 	Rate      float64           // generation records a second, 1 to 10,000; 0 = 100
 	Streams   int               // generations at a time; 0 = 4
 	Tokens    int               // of a generation; 0 = 200
@@ -77,7 +79,7 @@ func (o *EmitOptions) complete() error {
 		o.Model = "sim"
 	}
 	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "grpc" {
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "grpc" && u.Scheme != "grpcs" {
 		return fmt.Errorf("cannot send to %q: it must be a URL such as http://127.0.0.1:4318 or grpc://127.0.0.1:4317", o.URL)
 	}
 	o.URL = strings.TrimSuffix(o.URL, "/")

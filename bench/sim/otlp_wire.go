@@ -17,6 +17,7 @@ import (
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/encoding/gzip" // for EmitOptions.Gzip
 	"google.golang.org/grpc/metadata"
@@ -41,8 +42,19 @@ const (
 
 func newEmitWire(o *EmitOptions) (*emitWire, error) {
 	w := &emitWire{o: o, client: &http.Client{Timeout: 5 * time.Second}}
-	if target, ok := strings.CutPrefix(o.URL, "grpc://"); ok {
-		c, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if o.TLS != nil {
+		w.client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: o.TLS}
+	}
+	target, plain := strings.CutPrefix(o.URL, "grpc://")
+	secret := insecure.NewCredentials()
+	secure := false
+	if !plain {
+		if target, secure = strings.CutPrefix(o.URL, "grpcs://"); secure {
+			secret = credentials.NewTLS(o.TLS)
+		}
+	}
+	if plain || secure {
+		c, err := grpc.NewClient(target, grpc.WithTransportCredentials(secret))
 		if err != nil {
 			return nil, fmt.Errorf("cannot send to %s: %w", o.URL, err)
 		}

@@ -21,7 +21,7 @@ type Options struct {
 	// HTTP, grpc://HOST[:4317] or grpcs://… for gRPC.
 	Endpoint string
 	Headers  map[string]string // sent with each request, besides those of HeadersVariable that are not among them
-	TLS      *tls.Config       // for https and grpcs; nil = the system's certificates
+	TLS      *tls.Config       // for https and grpcs; nil = the certificates of CertificateVariable, or else the system's
 	Protobuf bool              // HTTP bodies in protobuf; JSON otherwise. gRPC has protobuf only
 
 	BatchSize     int           // most records of one request; 0 = 512
@@ -222,6 +222,11 @@ func (o *Options) complete() error {
 		return err
 	}
 	o.Headers = headers
+	if o.TLS == nil {
+		if o.TLS, err = Trusting(os.Getenv(CertificateVariable)); err != nil {
+			return err
+		}
+	}
 	for name, value := range o.Headers {
 		switch {
 		case !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value):

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -396,6 +397,22 @@ func TestTLS(t *testing.T) {
 	}
 	if h := r.headers[0]; h.Get("Connection") == "close" {
 		t.Error("TLS connections are not kept")
+	}
+
+	// Whom to trust may stand in the environment.
+	file := filepath.Join(t.TempDir(), "trusted.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(CertificateVariable, file)
+	e := started(t, Options{Endpoint: server.URL, Interval: time.Millisecond})
+	emitStream(e, "s", 5)
+	until(t, "they arrive", func() bool { return e.Status().Sent == 5 })
+	for _, bad := range []string{file + "x", os.Args[0]} {
+		t.Setenv(CertificateVariable, bad)
+		if e, err := New(Options{Endpoint: server.URL}); err == nil || !strings.Contains(err.Error(), CertificateVariable) {
+			t.Errorf("with %s: %v, %v", bad, e, err)
+		}
 	}
 }
 

@@ -12,11 +12,15 @@ import (
 // TelemetrySettings are what the user chooses about the receiver of telemetry.
 type TelemetrySettings struct {
 	On       bool
-	Host     string   // that it listens on; empty = this machine only
-	GRPC     int      // port; 0 = gRPC is not taken
-	HTTP     []int    // ports
-	HasToken bool     // senders must show a token, which is kept elsewhere and never comes back
-	Polls    []string // addresses of metrics pages, of engines that do not push
+	Host     string // that it listens on; empty = this machine only
+	GRPC     int    // port; 0 = gRPC is not taken
+	HTTP     []int  // ports
+	HasToken bool   // senders must show a token, which is kept elsewhere and never comes back
+
+	Certificate string // file of the certificate chain, in PEM, that it speaks TLS with; empty = plain text
+	Key         string // file of its key
+
+	Polls []string // addresses of metrics pages, of engines that do not push
 
 	Keep      time.Duration // so long the text and chunks of a stream stay that says nothing more
 	KeepBytes int64         // of memory that streams may take

@@ -27,6 +27,7 @@ type form struct {
 	scroll *look.Scroll
 
 	grpc, http, host, token *look.Entry
+	cert, key               *look.Entry
 	polls                   *look.Entry
 	keep, memory            *look.Entry
 	back, length, tokens    *look.Entry
@@ -54,6 +55,7 @@ func (f *form) build(g *Page) {
 	f.token = look.NewSecret("Empty: none")
 	f.token.OnChanged = func(string) { f.changed() }
 	f.token.OnSubmitted = func(string) { f.Apply() }
+	f.cert, f.key = entry("Empty: plain text"), entry("Empty: plain text")
 	f.polls = entry("http://127.0.0.1:8000/metrics, several with spaces between")
 	f.keep, f.memory = entry("15"), entry("256")
 	f.back, f.length, f.tokens, f.bytes = entry("1"), entry("10"), entry("1000000"), entry("256")
@@ -74,7 +76,8 @@ func (f *form) build(g *Page) {
 	field := func(name string, e fyne.CanvasObject) fyne.CanvasObject { return look.Field(name, fieldWidth, e) }
 	f.scroll = look.NewScroll(look.Inset(look.Step, look.Gap, look.Gap, 0, look.Rows(look.Gap,
 		head("Listen"),
-		look.Flow(look.Gap, fieldWidth, field("Port for gRPC", f.grpc), field("Ports for HTTP", f.http), field("Address", f.host), field("Token that senders show", f.token)),
+		look.Flow(look.Gap, fieldWidth, field("Port for gRPC", f.grpc), field("Ports for HTTP", f.http), field("Address", f.host), field("Token that senders show", f.token),
+			field("TLS: file of certificates", f.cert), field("TLS: file of the key", f.key)),
 		f.forget,
 		look.Rows(look.Half, look.NewText("Metrics pages to read, of engines that do not push").Sized(look.Small).In(look.Muted), f.polls, f.pages),
 		head("Keep in memory"),
@@ -146,6 +149,8 @@ func (f *form) fill(s console.TelemetrySettings) {
 	}
 	f.http.SetText(strings.Join(ports, ", "))
 	f.host.SetText(s.Host)
+	f.cert.SetText(s.Certificate)
+	f.key.SetText(s.Key)
 	f.token.SetText("")
 	f.token.SetPlaceHolder("Empty: none")
 	if s.HasToken {
@@ -206,6 +211,10 @@ func (f *form) read() (s console.TelemetrySettings, token *string, err error) {
 	if s.Host != "" && net.ParseIP(s.Host) == nil && err == nil {
 		err = fmt.Errorf("Address: %q is no IP address of this machine; 0.0.0.0 stands for all of them", s.Host)
 	}
+	s.Certificate, s.Key = strings.TrimSpace(f.cert.Text), strings.TrimSpace(f.key.Text)
+	if (s.Certificate == "") != (s.Key == "") && err == nil {
+		err = errors.New("TLS: name both the file of the certificates and that of the key, or neither")
+	}
 	s.Polls = strings.Fields(f.polls.Text)
 	s.Keep = time.Duration(number(f.keep, "Streams that are quiet", 1) * float64(time.Minute))
 	s.KeepBytes = int64(number(f.memory, "MiB in memory", 16)) << 20
@@ -240,16 +249,23 @@ func (f *form) changed() {
 	f.update()
 }
 
-// open tells whether whoever reaches this machine could send records.
-func open(s console.TelemetrySettings, token *string) bool {
+// exposed says what others on the network could do; "" where nothing comes over it.
+func exposed(s console.TelemetrySettings, token *string) string {
 	ip := net.ParseIP(s.Host)
 	if ip == nil || ip.IsLoopback() {
-		return false
+		return ""
 	}
+	asked := s.HasToken
 	if token != nil {
-		return *token == ""
+		asked = *token != ""
 	}
-	return !s.HasToken
+	switch {
+	case !asked:
+		return "Whoever reaches this machine over the network can send records, which hold what users asked and models answered: ask for a token, or leave the address empty."
+	case s.Certificate == "":
+		return "Records and the token come over the network in plain text: name a certificate for TLS, or leave the address empty."
+	}
+	return ""
 }
 
 func (f *form) update() {
@@ -258,8 +274,8 @@ func (f *form) update() {
 	switch {
 	case err != nil:
 		text, ink = sentence(err.Error()), look.Red
-	case open(s, token):
-		text = "Whoever reaches this machine over the network can send records, which hold what users asked and models answered: ask for a token, or leave the address empty."
+	default:
+		text = exposed(s, token)
 	}
 	f.hint.SetIn(text, ink)
 	f.apply.SetEnabled(f.dirty && err == nil)

@@ -339,7 +339,7 @@ func (q *quiet) show(s *console.TelemetrySnapshot) {
 	address := ""
 	for _, l := range s.State.Listeners {
 		if l.Protocol == "HTTP" && l.Address != "" && address == "" {
-			address = "http://" + l.Address
+			address = l.URL()
 		}
 	}
 	q.copyButton.SetEnabled(address != "")

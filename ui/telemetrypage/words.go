@@ -82,6 +82,9 @@ func listeningOn(s otlp.State) string {
 			port = l.Protocol + " " + port
 		}
 		last[host] = l.Protocol
+		if l.TLS {
+			port += " (TLS)"
+		}
 		ports[host] = append(ports[host], port)
 	}
 	var parts []string
