@@ -239,7 +239,7 @@ func (t *theTelemetry) FreePort(from int) int {
 func (t *theTelemetry) State() otlp.State { return t.receiver.State() }
 
 // Clear implements console.Telemetry.
-func (t *theTelemetry) Clear() { t.receiver.Clear() }
+func (t *theTelemetry) Clear(streams ...stream.Key) { t.receiver.Clear(streams...) }
 
 // Snapshot implements console.Telemetry.
 func (t *theTelemetry) Snapshot(q otlp.Query) console.TelemetrySnapshot {

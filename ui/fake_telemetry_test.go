@@ -13,17 +13,18 @@ import (
 type fakeTelemetry struct {
 	fake *fake
 
-	mu       sync.Mutex
-	settings console.TelemetrySettings
-	snapshot console.TelemetrySnapshot
-	pairs    []console.TelemetryPair
-	queries  []otlp.Query
-	token    string
-	cleared  int
-	records  [][]stream.Key
-	stopped  []string
-	fail     error
-	receiver *otlp.Receiver // a real one whose state is shown; nil = what the test put in
+	mu          sync.Mutex
+	settings    console.TelemetrySettings
+	snapshot    console.TelemetrySnapshot
+	pairs       []console.TelemetryPair
+	queries     []otlp.Query
+	token       string
+	cleared     int
+	clearedOnly []stream.Key
+	records     [][]stream.Key
+	stopped     []string
+	fail        error
+	receiver    *otlp.Receiver // a real one whose state is shown; nil = what the test put in
 }
 
 var _ console.Telemetry = (*fakeTelemetry)(nil)
@@ -97,7 +98,13 @@ func (t *fakeTelemetry) Snapshot(q otlp.Query) console.TelemetrySnapshot {
 	return s
 }
 
-func (t *fakeTelemetry) Clear() { defer t.lock()(); t.cleared++ }
+func (t *fakeTelemetry) Clear(streams ...stream.Key) {
+	defer t.lock()()
+	if len(streams) == 0 {
+		t.cleared++
+	}
+	t.clearedOnly = append(t.clearedOnly, streams...)
+}
 
 func (t *fakeTelemetry) Record(streams []stream.Key) error {
 	defer t.lock()()

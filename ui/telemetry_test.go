@@ -171,6 +171,39 @@ func TestTelemetryPauses(t *testing.T) {
 	g.wants("something newer")
 }
 
+// TestTelemetryOfOneStream: one of several panels is paused, cleared, and its records shown; the others go on.
+func TestTelemetryOfOneStream(t *testing.T) {
+	s := heardHere()
+	s.Streams[0].State, s.Panels[0].State = stream.Running, stream.Running
+	other := s.Streams[0]
+	other.Conversation, other.Generation = "another", "gen-9"
+	s.Streams = append(s.Streams, other)
+	s.Panels = append(s.Panels, stream.Panel{Summary: other, Text: "of another"})
+	f := newFake().full().withTelemetry(s)
+	g := newStage(t, f, 1280, 1600) // both panels are in view
+	g.shell.Show(TelemetryPage)
+	g.pump()
+	first := s.Streams[0].Key
+	pages := g.shell.telemetry
+	g.draw()
+	g.push("Hold")
+	f.telemetry.snapshot.Panels[0].Text, f.telemetry.snapshot.Panels[1].Text = "something newer", "of another, newer"
+	g.draw()
+	g.wants("word by word", "of another, newer", "Follow")
+	g.lacks("something newer")
+	g.push("Follow")
+	g.wants("something newer")
+	g.lacks("Follow")
+	g.push("Clear stream")
+	if got := f.telemetry.clearedOnly; f.telemetry.cleared != 0 || len(got) != 1 || got[0] != first {
+		t.Errorf("cleared: %v, and everything %d times", got, f.telemetry.cleared)
+	}
+	g.push("Raw records")
+	if last := f.telemetry.queries[len(f.telemetry.queries)-1]; last.Filter != first.Generation || pages.Part() != telemetrypage.Records {
+		t.Errorf("records of %v: the filter is %q, in %s", first, last.Filter, pages.Part())
+	}
+}
+
 func TestTelemetryRecordsAllOrOne(t *testing.T) {
 	f := newFake().full().withTelemetry(heardHere())
 	g := onTelemetry(t, f)

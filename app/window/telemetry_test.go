@@ -68,8 +68,8 @@ type behind struct {
 func (b behind) Settings() console.TelemetrySettings {
 	return console.TelemetrySettings{On: true, HTTP: []int{4318}, Keep: time.Minute, KeepBytes: 256 << 20, For: time.Minute, Tokens: 1, Bytes: 1 << 20}
 }
-func (b behind) State() otlp.State { return b.Receiver.State() }
-func (b behind) Clear()            { b.Receiver.Clear() }
+func (b behind) State() otlp.State           { return b.Receiver.State() }
+func (b behind) Clear(streams ...stream.Key) { b.Receiver.Clear(streams...) }
 func (b behind) Record([]stream.Key) error {
 	return nil
 }

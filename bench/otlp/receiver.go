@@ -92,12 +92,16 @@ func (r *Receiver) Configuration() Config {
 	return r.config
 }
 
-// Clear empties the views: streams, charts, raw records. Listeners, settings, counters, last data, last
-// status, recordings and what is kept for them stay; a stream that runs appears again with its next
-// record.
-func (r *Receiver) Clear() {
+// Clear empties the views of these streams; without any, all views: streams, charts, raw records. Listeners,
+// settings, counters, last data, last status, recordings and what is kept for them stay; a stream that runs
+// appears again with its next record.
+func (r *Receiver) Clear(streams ...stream.Key) {
 	r.hub.lock()
 	defer r.hub.mu.Unlock()
+	if len(streams) > 0 {
+		r.hub.streams.ClearOnly(streams)
+		return
+	}
 	r.hub.clear()
 }
 

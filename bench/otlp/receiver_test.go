@@ -314,6 +314,27 @@ func TestClearEmptiesViewsAndNothingElse(t *testing.T) {
 	}
 }
 
+// TestClearOfOneStream leaves the others, and what is not a stream, in view.
+func TestClearOfOneStream(t *testing.T) {
+	r := started(t, loopback())
+	url := "http://" + r.at("HTTP") + "/v1/logs"
+	a, b := generation(1e18, "s", "a", 10), generation(1e18, "s", "b", 10)
+	post(t, url, "application/json", []byte(logsOf(append(a[:6:6], b[:6]...)...)))
+	key := stream.Key{Service: "gb10_inference", Conversation: "s", Generation: "a"}
+	for range 2 { // a second time it is out of view already
+		r.Clear(key, stream.Key{Conversation: "nobody"})
+	}
+	s := r.Snapshot(Query{Raw: 100})
+	if len(s.Streams) != 1 || s.Matches != 1 || s.Streams[0].Generation != "b" || len(s.Raw) != 12 {
+		t.Fatalf("in view are %+v of %d, and %d records", s.Streams, s.Matches, len(s.Raw))
+	}
+	post(t, url, "application/json", []byte(logsOf(a[6:]...)))
+	s = r.Snapshot(Query{Streams: stream.Query{Panels: []stream.Key{key}}})
+	if len(s.Streams) != 2 || s.Matches != 2 || len(s.Panels) != 1 || s.Panels[0].Tokens != 10 || s.Panels[0].Text != " w6 w7 w8 w9 w10" {
+		t.Errorf("with its next record it comes back as %+v", s.Panels)
+	}
+}
+
 func TestConnectionsAreBounded(t *testing.T) {
 	c := loopback()
 	c.Limits.Connections = 2

@@ -84,8 +84,8 @@ type Telemetry interface {
 	// State is the facts alone.
 	State() otlp.State
 	Snapshot(q otlp.Query) TelemetrySnapshot
-	// Clear empties the views and nothing else.
-	Clear()
+	// Clear empties the views of these streams, without any all views, and nothing else.
+	Clear(streams ...stream.Key)
 	// Record begins a session of these streams; of none: of all that run and all that come.
 	Record(streams []stream.Key) error
 	// StopRecording ends a recording; what came is kept.

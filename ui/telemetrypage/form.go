@@ -35,7 +35,7 @@ type form struct {
 	forget                  *widget.Check
 	apply, undo             *look.PushButton
 	hint                    *look.Paragraph
-	kept                    *look.Text
+	kept                    *look.Paragraph
 	disk, pages             *look.Paragraph
 
 	settings console.TelemetrySettings // as they are kept
@@ -69,7 +69,7 @@ func (f *form) build(g *Page) {
 	})
 	f.hint = look.NewParagraph("").In(look.Amber).AtMost(3)
 	f.hint.Hide()
-	f.disk, f.kept = look.NewParagraph("").In(look.Muted).AtMost(4), look.NewText("").In(look.Muted).Fixed(300)
+	f.disk, f.kept = look.NewParagraph("").In(look.Muted).AtMost(4), look.NewParagraph("").In(look.Muted).AtMost(4)
 	f.pages = look.NewParagraph("").Sized(look.Small).In(look.Muted).AtMost(6)
 	f.pages.Hide()
 	head := func(text string) fyne.CanvasObject { return look.NewText(text).Sized(look.Head).Bold() }
@@ -101,7 +101,21 @@ func (f *form) prepare(s *console.TelemetrySnapshot, _ look.Palette) func() {
 	return func() {
 		text := fmt.Sprintf("Now %s in %s, of %s at most. What is quiet for %s lets its text go and keeps its numbers.",
 			plural(st.Kept, "stream"), size(st.KeptBytes), size(st.KeptBound), span(st.KeptFor))
-		f.kept.Set(text)
+		for _, x := range []struct {
+			n    uint64
+			what string
+		}{{st.Streams.Folded, "let its text go"}, {st.Streams.Evicted, "went for good"}} {
+			if x.n > 0 {
+				text += " So far " + plural(x.n, "stream") + " " + strings.Replace(x.what, "its", map[bool]string{true: "its", false: "their"}[x.n == 1], 1) + "."
+			}
+		}
+		if n := st.Series.Refused; n > 0 {
+			text += " There was no room for " + plural(n, "point") + " of further metrics."
+		}
+		if text != f.kept.Text() {
+			f.kept.Set(text)
+			f.scroll.Settle()
+		}
 		var lines []string
 		for _, p := range st.Polls {
 			line := p.URL + ": " + plural(p.Series, "metric") + ", " + ago(p.Last)

@@ -34,6 +34,7 @@ type panel struct {
 	title  *look.Text
 	place  *look.Text
 	record *look.PushButton
+	hold   *look.PushButton
 	text   *textWindow
 
 	rate, median, ttft, gap, tokens, prompt, total *look.Tile
@@ -45,9 +46,10 @@ type panel struct {
 	recording string // of this stream alone, that runs
 	wide      int    // columns of the text, as the UI thread last knew them
 
-	drawn             stream.Key // of Prepare
-	last              int        // tokens that were drawn
-	still             bool       // and the stream had ended
+	frozen            *stream.Panel // of Prepare, as the next ones: what a stream that is paused alone shows
+	drawn             stream.Key
+	last              int  // tokens that were drawn
+	still             bool // and the stream had ended
 	line              plot.Timeline
 	rateBars, gapBars histogram
 }
@@ -58,6 +60,7 @@ func newPanel(g *Page) *panel {
 	v.title = look.NewText("").Bold().Fixed(160)
 	v.place = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(160)
 	v.record = look.Button("Record", v.press)
+	v.hold = look.Button("Hold", func() { v.with(g.Hold) })
 	tile := func(label string) *look.Tile { return look.NewTile(label).Wide(tileWidth).Notes(0) }
 	v.rate, v.median, v.ttft, v.gap = tile("Rate now"), tile("Decode rate"), tile("TTFT"), tile("Longest gap")
 	v.tokens, v.prompt, v.total = tile("Tokens"), tile("Prompt"), tile("E2E")
@@ -69,12 +72,21 @@ func newPanel(g *Page) *panel {
 	}
 	v.timeline, v.rates, v.gaps = chart(192), chart(64), chart(64)
 	v.view = look.Rows(look.Step,
-		look.Trailing(look.Gap, look.Rows(0, v.title, v.place), look.Line(look.Gap, v.lamp.Container, v.record)),
+		look.Trailing(look.Gap, look.Rows(0, v.title, v.place), v.lamp.Container),
+		look.WrapLeft(look.Step, v.hold, look.Button("Clear stream", func() { v.with(g.ClearStream) }), v.record,
+			look.Button("Raw records", func() { v.with(g.RecordsOf) })),
 		look.Flow(look.Step, tileWidth, v.rate, v.median, v.ttft, v.gap, v.tokens, v.prompt, v.total),
 		look.Panel(look.OnSurface, look.Inset(look.Half, look.Step, look.Half, look.Step, v.text.view)),
 		look.Columns(look.Gap, []float32{3, 1, 1}, v.timeline, v.rates, v.gaps), look.Rule())
 	v.view.Hide()
 	return v
+}
+
+// with does something with the stream that is shown.
+func (v *panel) with(f func(stream.Key)) {
+	if v.has {
+		f(v.key)
+	}
 }
 
 func (v *panel) press() {
@@ -90,7 +102,16 @@ func (v *panel) press() {
 // histograms are due: what changes faster cannot be read.
 func (v *panel) prepare(s *stream.Panel, figures, distributions bool, p look.Palette) (show func()) {
 	if s == nil {
+		v.frozen = nil
 		return func() { v.has = false }
+	}
+	switch held := v.page.holds(s.Key); {
+	case !held:
+		v.frozen = nil
+	case v.frozen == nil || v.frozen.Key != s.Key:
+		v.frozen = s
+	default:
+		s = v.frozen
 	}
 	if v.away && v.has {
 		return func() { v.key = s.Key }
@@ -181,8 +202,13 @@ func (v *panel) settle(recorded map[stream.Key]string) bool {
 	if v.recording != "" {
 		text = "Stop recording"
 	}
-	if v.record.Text != text {
+	hold := "Hold"
+	if v.page.holds(v.key) {
+		hold = "Follow"
+	}
+	if v.record.Text != text || v.hold.Text != hold {
 		v.record.SetText(text)
+		v.hold.SetText(hold)
 		v.view.Refresh()
 	}
 	return showIf(v.view, v.has)

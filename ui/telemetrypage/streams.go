@@ -130,7 +130,7 @@ func (v *streams) choose(s *console.TelemetrySnapshot) (changed bool) {
 				list = append(list[:len(list):len(list)], s.Panels[i].Summary)
 			}
 		}
-		v.slots = assign(v.slots, list)
+		v.slots = assign(v.slots, list, v.page.holds)
 	}
 	for i, k := range v.slots {
 		if (k == nil) != (was[i] == nil) || k != nil && *k != *was[i] {
@@ -145,8 +145,8 @@ func (v *streams) choose(s *console.TelemetrySnapshot) (changed bool) {
 const heldFor = 5 * time.Second
 
 // assign keeps streams that are in a panel there, and puts the latest others where there is room: into
-// empty panels first, then, if they run, into those of streams that have ended.
-func assign(slots [mostPanels]*stream.Key, list []stream.Summary) [mostPanels]*stream.Key {
+// empty panels first, then, if they run, into those of streams that have ended. One that is held is not moved.
+func assign(slots [mostPanels]*stream.Key, list []stream.Summary, held func(stream.Key) bool) [mostPanels]*stream.Key {
 	state := make(map[stream.Key]string, len(list))
 	for i := range list {
 		state[list[i].Key] = list[i].State
@@ -173,7 +173,7 @@ func assign(slots [mostPanels]*stream.Key, list []stream.Summary) [mostPanels]*s
 		}
 		at := slices.Index(slots[:], nil)
 		if at < 0 && runs(k) {
-			at = slices.IndexFunc(slots[:], func(o *stream.Key) bool { return !runs(*o) })
+			at = slices.IndexFunc(slots[:], func(o *stream.Key) bool { return !runs(*o) && !held(*o) })
 		}
 		if at < 0 {
 			continue

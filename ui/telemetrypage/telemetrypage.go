@@ -78,10 +78,11 @@ type wanted struct {
 	mu     sync.Mutex
 	part   string
 	paused bool
-	filter map[string]string // by part
-	stream *stream.Key       // the one that is shown alone; nil = the latest
-	metric string            // that is plotted
-	again  bool              // draw everything, due or not
+	filter map[string]string   // by part
+	stream *stream.Key         // the one that is shown alone; nil = the latest
+	metric string              // that is plotted
+	held   map[stream.Key]bool // streams that are paused alone
+	again  bool                // draw everything, due or not
 }
 
 func (w *wanted) set(f func(*wanted)) {
@@ -118,7 +119,7 @@ func (r *refresh) due(what string, now, every time.Duration) bool {
 // New builds the page.
 func New(p Params) *Page {
 	g := &Page{Params: p, parts: map[string]part{}, empty: map[string]fyne.CanvasObject{}}
-	g.wanted.part, g.wanted.filter = Streams, map[string]string{}
+	g.wanted.part, g.wanted.filter, g.wanted.held = Streams, map[string]string{}, map[stream.Key]bool{}
 	g.head.build(g)
 	g.form.build(g)
 	g.names = []string{Streams, Engines, Metrics, Records, BothSides, Recordings, Settings}
@@ -249,11 +250,53 @@ func (g *Page) Pause() {
 
 // Clear empties the views, and nothing else.
 func (g *Page) Clear() {
-	g.wanted.set(func(w *wanted) { w.stream, w.again = nil, true })
+	g.wanted.set(func(w *wanted) { w.stream, w.again = nil, true; clear(w.held) })
 	g.Thread.Work(func() func() {
 		g.Telemetry.Clear()
 		return g.Redraw
 	})
+}
+
+// Hold keeps what is on screen of one stream, or lets it go on. Others are not paused, nor is the receiver.
+func (g *Page) Hold(k stream.Key) {
+	g.wanted.set(func(w *wanted) {
+		if w.held[k] {
+			delete(w.held, k)
+		} else {
+			w.held[k] = true
+		}
+	})
+	g.drawAgain()
+}
+
+// holds tells whether a stream is paused alone.
+func (g *Page) holds(k stream.Key) (held bool) {
+	g.wanted.get(func(w *wanted) { held = w.held[k] })
+	return held
+}
+
+// ClearStream takes one stream out of view until its next record.
+func (g *Page) ClearStream(k stream.Key) {
+	g.wanted.set(func(w *wanted) {
+		delete(w.held, k)
+		if w.stream != nil && *w.stream == k {
+			w.stream = nil
+		}
+	})
+	g.Thread.Work(func() func() {
+		g.Telemetry.Clear(k)
+		return g.drawAgain
+	})
+}
+
+// RecordsOf shows the records of one stream as they came.
+func (g *Page) RecordsOf(k stream.Key) {
+	text := k.Generation
+	if text == "" || strings.HasPrefix(text, "#") { // numbered here: the records have no generation
+		text = k.Conversation
+	}
+	g.Filter(Records, text)
+	g.Open(Records)
 }
 
 // Record begins a recording of these streams; without any, of all.

@@ -21,6 +21,9 @@ import (
 
 // TestPanelsStayWithTheirStreams lets streams come, run and end at random: one that runs never leaves its
 // panel, none has two, and no panel stays empty while a stream has none.
+// nobody holds a stream.
+func nobody(stream.Key) bool { return false }
+
 func TestPanelsStayWithTheirStreams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var slots [mostPanels]*stream.Key
@@ -40,7 +43,7 @@ func TestPanelsStayWithTheirStreams(t *testing.T) {
 				list = slices.Delete(list, 0, 1)
 			}
 			was := slots
-			slots = assign(slots, list)
+			slots = assign(slots, list, nobody)
 			state := map[stream.Key]string{}
 			for _, s := range list {
 				state[s.Key] = s.State
@@ -81,14 +84,20 @@ func TestPanelsOfAnEngineThatWentAway(t *testing.T) {
 	for i := range mostPanels {
 		list = append(list, stream.Summary{Key: stream.Key{Conversation: string(rune('a' + i))}, State: stream.Running})
 	}
-	slots := assign([mostPanels]*stream.Key{}, list)
+	slots := assign([mostPanels]*stream.Key{}, list, nobody)
 	for i := range list {
 		list[i].Age = heldFor
 	}
 	young := stream.Summary{Key: stream.Key{Conversation: "z"}, State: stream.Running}
-	slots = assign(slots, append([]stream.Summary{young}, list...))
+	slots = assign(slots, append([]stream.Summary{young}, list...), nobody)
 	if !slices.ContainsFunc(slots[:], func(k *stream.Key) bool { return *k == young.Key }) {
 		t.Error("streams that say nothing keep all panels")
+	}
+	slots = assign(slots, list, nobody)
+	was := *slots[1]
+	more := append([]stream.Summary{{Key: stream.Key{Conversation: "x"}, State: stream.Running}, {Key: stream.Key{Conversation: "y"}, State: stream.Running}}, list...)
+	if slots = assign(slots, more, func(k stream.Key) bool { return k == was }); *slots[1] != was {
+		t.Error("a stream that is held lost its panel")
 	}
 }
 

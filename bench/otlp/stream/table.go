@@ -94,12 +94,25 @@ func (t *Table) OnFirst(f func(s *Stream, ttft time.Duration)) { t.opened = f }
 func (t *Table) Clear() {
 	for _, l := range []*list.List{t.full, t.folded} {
 		for e := l.Front(); e != nil; e = e.Next() {
-			s := e.Value.(*Stream)
-			s.hidden, s.shown, s.tail = true, len(s.chunks), ""
+			e.Value.(*Stream).hide()
 		}
 	}
 	t.visible = 0
 }
+
+// ClearOnly does to these streams what Clear does to all.
+func (t *Table) ClearOnly(keys []Key) {
+	for _, k := range keys {
+		if s := t.streams[k]; s != nil {
+			if !s.hidden {
+				t.visible--
+			}
+			s.hide()
+		}
+	}
+}
+
+func (s *Stream) hide() { s.hidden, s.shown, s.tail = true, len(s.chunks), "" }
 
 // Configure changes the bounds; they take effect with the next record or Sweep.
 func (t *Table) Configure(o Options) { t.options = o.complete() }
