@@ -187,7 +187,7 @@ func TestTelemetryOfOneStream(t *testing.T) {
 	pages := g.shell.telemetry
 	g.draw()
 	g.push("Hold")
-	f.telemetry.snapshot.Panels[0].Text, f.telemetry.snapshot.Panels[1].Text = "something newer", "of another, newer"
+	f.telemetry.snapshot.Panels[0].Text, f.telemetry.snapshot.Panels[len(s.Panels)-1].Text = "something newer", "of another, newer"
 	g.draw()
 	g.wants("word by word", "of another, newer", "Follow")
 	g.lacks("something newer")
