@@ -139,7 +139,7 @@ func (s *listeners) reconcile() {
 		if x.ln != nil {
 			if err := x.ln.failed(); err != nil {
 				x.close()
-				x.Error, x.Advice = fmt.Sprintf("cannot listen on %s any more: %v", x.Wanted, err), "It is tried again."
+				x.Error, x.Advice = fmt.Sprintf("cannot listen on %s any more: %v", address(x.Wanted), err), "It is tried again."
 				x.Retry = now
 			}
 		}
@@ -172,9 +172,14 @@ func (s *listeners) open(x *slot, now time.Duration) {
 	if err != nil {
 		x.Tries++
 		x.Retry = now + min(firstRetry<<min(x.Tries-1, 10), lastRetry)
-		x.Error, x.Advice = explain(x.Wanted, err)
-		if errors.Is(err, syscall.EADDRINUSE) && s.owner != nil && (x.Tries == 1 || x.Tries%16 == 0) {
+		x.Error, x.Advice = explain(address(x.Wanted), err)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			x.Owner = ""
+		} else if s.owner != nil && (x.Tries == 1 || x.Tries%16 == 0) {
 			go s.find(x, x.Wanted)
+		}
+		if x.Owner != "" {
+			x.Advice = ownedBy(x.Owner)
 		}
 		return
 	}
@@ -192,9 +197,12 @@ func (s *listeners) find(x *slot, wanted string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x.ln == nil && name != "" {
-		x.Owner = name
-		x.Advice = fmt.Sprintf("The port belongs to %s: end it, or choose another port here and in the emitter. It is tried again until then.", name)
+		x.Owner, x.Advice = name, ownedBy(name)
 	}
+}
+
+func ownedBy(name string) string {
+	return fmt.Sprintf("The port belongs to %s: end it, or choose another port here and in the emitter. It is tried again until then.", name)
 }
 
 // explain says why an address cannot be had, and what to do.
