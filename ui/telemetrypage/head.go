@@ -324,7 +324,7 @@ func (q *quiet) build(g *Page) {
 		g.Copy(q.address)
 		g.Say(look.OnAccent, "The address was copied.")
 	})
-	q.on = look.Rows(look.Margin, look.Sized(0, look.Margin, look.NewSurface(look.OnBackground)), look.Empty("Nothing has come yet", "The receiver is on. Point an engine at it, or start Velo's own engine: it sends here by itself. An engine that does not push has a metrics page, "+
+	q.on = look.Rows(look.Margin, look.Sized(0, look.Margin, look.NewSurface(look.OnBackground)), look.Empty("Nothing has come yet", "Point an engine at the receiver, or start Velo's own engine: it sends here by itself. An engine that does not push has a metrics page, "+
 		"whose address the settings take.", q.copyButton, look.Button("Velo's engine", g.GoEngine), look.Button("Settings", func() { g.Open(Settings) })), q.where)
 	q.view = look.Over(q.off, q.on)
 }

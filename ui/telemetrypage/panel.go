@@ -72,9 +72,9 @@ func newPanel(g *Page) *panel {
 	}
 	v.timeline, v.rates, v.gaps = chart(192), chart(64), chart(64)
 	v.view = look.Rows(look.Step,
-		look.Fold(look.Gap, look.Rows(0, look.Trailing(look.Gap, v.title, v.lamp.Container), v.place),
-			look.Line(look.Step, v.hold, look.Button("Clear stream", func() { v.with(g.ClearStream) }),
-				look.Button("Raw records", func() { v.with(g.RecordsOf) }), v.record)),
+		look.Trailing(look.Gap, look.Rows(0, v.title, v.place), v.lamp.Container),
+		look.WrapLeft(look.Step, v.record, v.hold, look.Button("Clear stream", func() { v.with(g.ClearStream) }),
+			look.Button("Raw records", func() { v.with(g.RecordsOf) })),
 		look.Flow(look.Step, tileWidth, v.rate, v.median, v.ttft, v.gap, v.tokens, v.prompt, v.total),
 		look.Panel(look.OnSurface, look.Inset(look.Half, look.Step, look.Half, look.Step, v.text.view)),
 		look.Columns(look.Gap, []float32{3, 1, 1}, v.timeline, v.rates, v.gaps), look.Rule())
