@@ -277,7 +277,7 @@ func TestTelemetrySettingsForm(t *testing.T) {
 	g := onTelemetry(t, f)
 	g.shell.telemetry.Open(telemetrypage.Settings)
 	g.draw()
-	g.wants("All sessions take 48 MiB on disk", "of 256 MiB at most")
+	g.wants("All sessions take 48 MiB on disk", "of 256 MiB at most", "Not taken since the program began: 5 records, 2 requests (malformed 2).")
 	entry := func(text string) *look.Entry {
 		t.Helper()
 		for _, e := range find(g, func(e *look.Entry) bool { return e.Text == text }) {

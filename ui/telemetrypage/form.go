@@ -36,7 +36,7 @@ type form struct {
 	apply, undo             *look.PushButton
 	hint                    *look.Paragraph
 	kept                    *look.Paragraph
-	disk, pages             *look.Paragraph
+	disk, pages, refused    *look.Paragraph
 
 	settings console.TelemetrySettings // as they are kept
 	dirty    bool
@@ -72,6 +72,8 @@ func (f *form) build(g *Page) {
 	f.disk, f.kept = look.NewParagraph("").In(look.Muted).AtMost(4), look.NewParagraph("").In(look.Muted).AtMost(4)
 	f.pages = look.NewParagraph("").Sized(look.Small).In(look.Muted).AtMost(6)
 	f.pages.Hide()
+	f.refused = look.NewParagraph("").In(look.Amber).AtMost(4)
+	f.refused.Hide()
 	head := func(text string) fyne.CanvasObject { return look.NewText(text).Sized(look.Head).Bold() }
 	field := func(name string, e fyne.CanvasObject) fyne.CanvasObject { return look.Field(name, fieldWidth, e) }
 	f.scroll = look.NewScroll(look.Inset(look.Step, look.Gap, look.Gap, 0, look.Rows(look.Gap,
@@ -80,6 +82,7 @@ func (f *form) build(g *Page) {
 			field("TLS: file of certificates", f.cert), field("TLS: file of the key", f.key)),
 		f.forget,
 		look.Rows(look.Half, look.NewText("Metrics pages to read, of engines that do not push").Sized(look.Small).In(look.Muted), f.polls, f.pages),
+		f.refused,
 		head("Keep in memory"),
 		look.Flow(look.Gap, fieldWidth, field("Streams that are quiet, min", f.keep), field("At most, MiB", f.memory)),
 		f.kept,
@@ -115,6 +118,16 @@ func (f *form) prepare(s *console.TelemetrySnapshot, _ look.Palette) func() {
 		if text != f.kept.Text() {
 			f.kept.Set(text)
 			f.scroll.Settle()
+		}
+		if n, why, _ := dropped(st); n != "nothing" {
+			if why != "" {
+				n += " (" + why + ")"
+			}
+			if n = "Not taken since the program began: " + n + "."; n != f.refused.Text() {
+				f.refused.Set(n)
+				f.refused.Show()
+				f.scroll.Settle()
+			}
 		}
 		var lines []string
 		for _, p := range st.Polls {

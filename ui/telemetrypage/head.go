@@ -107,7 +107,7 @@ func (h *head) show(s *console.TelemetrySnapshot) {
 
 	c := st.Counters
 	if st.Data {
-		h.data.set(ago(st.LastData), group(c.Logs)+" records, "+plural(c.Points, "point"), look.Plain)
+		h.data.set(ago(st.LastData), many(c.Logs)+" records, "+many(c.Points)+" points", look.Plain)
 	} else {
 		h.data.set("never", "", look.Plain)
 	}

@@ -209,6 +209,11 @@ func TestHistoryShowsSilence(t *testing.T) {
 }
 
 func TestWordsOfTheReceiver(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0", 999_999: "999,999", 1_075_312: "1.08 M"} {
+		if got := many(n); got != want {
+			t.Errorf("%d is written as %s", n, got)
+		}
+	}
 	on := func(l ...otlp.Listener) otlp.State { return otlp.State{Wanted: true, Listeners: l} }
 	good, bad := otlp.Listener{Protocol: "HTTP", Address: "127.0.0.1:4318"}, otlp.Listener{Protocol: "HTTP", Error: "taken"}
 	for _, c := range []struct {

@@ -148,6 +148,14 @@ func group[T int | int64 | uint64](n T) string {
 	return s
 }
 
+// many writes a count in a few characters.
+func many(n uint64) string {
+	if n < 1_000_000 {
+		return group(n)
+	}
+	return strconv.FormatFloat(float64(n)/1e6, 'f', 2, 64) + " M"
+}
+
 func plural[T int | int64 | uint64](n T, noun string) string {
 	if n == 1 {
 		return "1 " + noun
