@@ -60,7 +60,7 @@ func HistogramOf(values, weights []float64, width, cap float64) Histogram {
 			bins = math.Ceil((hi - lo) / width)
 		}
 		width = (hi - lo) / min(max(bins, fewestBins), mostBins)
-		if width == 0 { // all alike: a bin around the value
+		if hi-lo <= math.Abs(hi)*1e-9 { // all alike but for rounding: a bin around the value
 			width = max(math.Abs(lo)/1000, 1e-9)
 			lo -= width / 2
 		}

@@ -180,8 +180,8 @@ func (l *Live) chunk(s *stream, c *bench.Chunk) {
 	}
 	s.arrivals = append(s.arrivals, Arrival{at, n, c.Channel, c.Read})
 	s.n += n
-	l.sum.line.add(at, n)
-	s.worker.line.line.add(at, n)
+	l.sum.add(at, n)
+	s.worker.line.add(at, n)
 	if !s.x.Request.Warmup {
 		l.tokens += n
 	}
@@ -216,8 +216,8 @@ func (l *Live) restamp(s *stream) {
 
 // move adds an arrival to the lines, or takes it back.
 func (l *Live) move(s *stream, a *Arrival, times int) {
-	l.sum.line.add(a.At, times*a.Tokens)
-	s.worker.line.line.add(a.At, times*a.Tokens)
+	l.sum.add(a.At, times*a.Tokens)
+	s.worker.line.add(a.At, times*a.Tokens)
 }
 
 // first takes note of a request's TTFT, in the place of the one known before.
@@ -263,7 +263,7 @@ func (l *Live) count(s *stream, c *bench.Chunk) int {
 	case l.habit.bytes > 0:
 		return max(1, int(float64(s.bytes)*float64(l.habit.tokens)/float64(l.habit.bytes)+0.5)-s.n)
 	}
-	return max(1, (s.bytes+bytesPerToken-1)/bytesPerToken-s.n)
+	return ByTextLength(s.bytes, s.n)
 }
 
 // end computes a request that has ended, outside the lock, and puts its numbers in the place of the

@@ -378,6 +378,7 @@ func TestHistogram(t *testing.T) {
 		{"capped", []float64{1, 2, 2.5, 100}, nil, 2, 6, []float64{0, 2, 4, 6}, []float64{1, 2, 1}, 1},
 		{"weighted", []float64{1, 3}, []float64{2, 5}, 2, 0, []float64{0, 2, 4}, []float64{2, 5}, 0},
 		{"not finite", []float64{1, math.NaN(), math.Inf(1)}, nil, 2, 0, []float64{0, 2}, []float64{1}, 0},
+		{"alike but for rounding", []float64{50, 50 + 7e-15, 50 + 1.4e-14}, nil, 0, 0, []float64{49.975, 50.025}, []float64{3}, 0},
 		{"nothing", nil, nil, 0, 0, nil, nil, 0},
 	} {
 		h := HistogramOf(c.values, c.weights, c.width, c.cap)

@@ -296,12 +296,19 @@ func apportion(total int, weights []float64, out []int) {
 	}
 }
 
-// byLength takes one token for every four bytes of the text so far, and one a chunk at least.
+// ByTextLength estimates the tokens of a chunk from the length of the text: one for every four bytes of
+// the stream so far, this chunk's included, less the given tokens of the chunks before it, and one at
+// least.
+func ByTextLength(bytes, given int) int {
+	return max(1, (bytes+bytesPerToken-1)/bytesPerToken-given)
+}
+
+// byLength counts by ByTextLength.
 func byLength(c bench.Chunks, out []int) {
 	bytes, given := 0, 0
 	for i := range c {
 		bytes += len(c[i].Text)
-		out[i] = max(1, (bytes+bytesPerToken-1)/bytesPerToken-given)
+		out[i] = ByTextLength(bytes, given)
 		given += out[i]
 	}
 }

@@ -58,6 +58,15 @@ func (t *track) walk(l *line, ps periods, until int) {
 	})
 }
 
+// add counts tokens that arrived at a time, or takes them back. What comes later than lag allows makes
+// ahead start over, which would otherwise let go of tokens that it never took in.
+func (l *liveLine) add(at time.Duration, tokens int) {
+	l.line.add(at, tokens)
+	if known(at) && bucketOf(at, l.line.step) < l.ahead.sweep.cell {
+		l.dirty = true
+	}
+}
+
 // finish takes the decoding of a request that has ended.
 func (l *liveLine) finish(p period) {
 	l.dirty = true
