@@ -285,7 +285,13 @@ func (v *streams) fill(rows []stream.Summary, matches int, rate measure.Num) {
 		text = group(len(rows)) + " of " + plural(matches, "stream")
 	}
 	if rate.Ok() && rate > 0 {
-		f := write(measure.PerSec, rate, "")
+		mark := ""
+		for i := range rows {
+			if rows[i].Source == measure.Estimate { // then the sum is one too
+				mark = measure.Estimate.Mark()
+			}
+		}
+		f := write(measure.PerSec, rate, mark)
 		text += " · " + f.value + " " + f.unit
 	}
 	v.count.Set(text)

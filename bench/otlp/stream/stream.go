@@ -188,7 +188,7 @@ func (s *Stream) add(c chunk, text string) {
 	case c.exact >= 0:
 		s.tokens += int(c.exact)
 	default:
-		s.tokens += max(1, (len(text)+3)/4)
+		s.tokens += measure.ByTextLength(len(s.text), s.tokens)
 	}
 }
 

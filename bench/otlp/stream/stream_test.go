@@ -296,6 +296,27 @@ func TestWhoseRecordItIsMayBeSaidOnce(t *testing.T) {
 	}
 }
 
+// TestTheSumIsThatOfTheStreams: the tokens that the table counts while they come are those that its streams show.
+func TestTheSumIsThatOfTheStreams(t *testing.T) {
+	table := NewTable(Options{})
+	for i := range 40 {
+		for _, gen := range []string{"a", "b"} {
+			(rec{time.Duration(i) * 20 * time.Millisecond, "stream_delta", "s", gen, i, content([]string{" index", "=", " of", "\n\tfor"}[i%4]), "", ""}).take(table)
+		}
+	}
+	v := table.all(0, Key{Conversation: "s", Generation: "a"}, Key{Conversation: "s", Generation: "b"})
+	sum := 0
+	for _, p := range v.Panels {
+		sum += p.Tokens
+		if p.Source != measure.Estimate {
+			t.Errorf("%v is counted by %q", p.Key, p.Source)
+		}
+	}
+	if got := table.Counts().Tokens; len(v.Panels) != 2 || got != uint64(sum) {
+		t.Errorf("%d tokens came, and the %d streams show %d", got, len(v.Panels), sum)
+	}
+}
+
 func TestEndsAreTold(t *testing.T) {
 	for finish, want := range map[string]bench.Status{`"stop"`: bench.OK, `"length"`: bench.OK, `"error"`: bench.Failed, `"abort"`: bench.Stopped} {
 		table := NewTable(Options{})
