@@ -5,9 +5,7 @@ package app
 import (
 	"io"
 	"log/slog"
-	"net/http"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -27,29 +25,6 @@ func TestServeEndsWhilePlanning(t *testing.T) {
 	_ = p.life.Close()
 	if code := p.exit(20 * time.Second); code != 0 {
 		t.Errorf("it ended with %d\n%s", code, p.log.String())
-	}
-}
-
-// TestServeFailureIsOneSentence: what failed is said once to the client and once to the parent.
-func TestServeFailureIsOneSentence(t *testing.T) {
-	p := startChild(t, nil, tiny(t), "--port", "0", "--inject-panic-steps", "5", "--loop-detect", "off")
-	ready := p.until("ready")
-	resp, err := http.Post(ready.URL+"/v1/chat/completions", "application/json", strings.NewReader(askStream+"50}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, _ := io.ReadAll(resp.Body)
-	message := ""
-	for l := range p.lines {
-		if l.State == "failed" {
-			message = l.Message
-		}
-	}
-	for who, said := range map[string]string{"client": string(b), "parent": message} {
-		if strings.Count(said, "cannot go on: ") != 1 || !strings.Contains(said, "step 5 of the engine") {
-			t.Errorf("the %s is told %s", who, said)
-		}
 	}
 }
 

@@ -329,9 +329,18 @@ func TestServeFailures(t *testing.T) {
 	if !bytes.Contains(b, []byte(`"generation_failed"`)) {
 		t.Errorf("a client of an engine that failed got %s", b)
 	}
+	message := ""
 	for l := range p.lines {
-		if l.State == "failed" && l.Code != "panic" {
-			t.Errorf("it told %+v", l)
+		if l.State == "failed" {
+			message = l.Message
+			if l.Code != "panic" {
+				t.Errorf("it told %+v", l)
+			}
+		}
+	}
+	for who, said := range map[string]string{"client": string(b), "parent": message} { // what failed is said once
+		if strings.Count(said, "cannot go on: ") != 1 || !strings.Contains(said, "step 5 of the engine") {
+			t.Errorf("the %s is told %s", who, said)
 		}
 	}
 	if code := p.exit(30 * time.Second); code != 70 {

@@ -135,14 +135,7 @@ func TestReceiverOfTheWindow(t *testing.T) {
 
 func TestReceiverSettingsAreKept(t *testing.T) {
 	dir := t.TempDir()
-	open := func() *theConsole {
-		st, err := store.Open(dir, store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return newConsole(st, dir)
-	}
-	c := open()
+	c := openedAt(t, dir)
 	url := receive(t, c)
 	want := c.Telemetry().Settings()
 	want.Keep, want.Tokens, want.Polls = 3*time.Minute, 4321, []string{"http://127.0.0.1:9/metrics"}
@@ -190,7 +183,7 @@ func TestReceiverSettingsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = open()
+	c = openedAt(t, dir)
 	defer c.Close()
 	got := c.Telemetry().Settings()
 	if fmt.Sprint(got) != fmt.Sprint(want) || !got.HasToken || !c.Telemetry().State().Wanted {

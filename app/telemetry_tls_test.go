@@ -11,7 +11,6 @@ import (
 	"velo/bench/otlp"
 	"velo/bench/sim"
 	"velo/engine/emit"
-	"velo/store"
 	"velo/ui/console"
 )
 
@@ -20,14 +19,7 @@ import (
 func TestReceiverSpeaksTLS(t *testing.T) {
 	files, dir := t.TempDir(), t.TempDir()
 	cert, key, _ := certificate(t, files)
-	open := func() *theConsole {
-		st, err := store.Open(dir, store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return newConsole(st, dir)
-	}
-	c := open()
+	c := openedAt(t, dir)
 	url := receive(t, c)
 	s := c.Telemetry().Settings()
 	for name, bad := range map[string]func(*console.TelemetrySettings){
@@ -91,7 +83,7 @@ func TestReceiverSpeaksTLS(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c = open()
+	c = openedAt(t, dir)
 	wait(t, "listeners with TLS after a new start", func() bool { s := c.Telemetry().State(); return s.Listening() && s.Listeners[0].TLS })
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -99,7 +91,7 @@ func TestReceiverSpeaksTLS(t *testing.T) {
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
-	c = open()
+	c = openedAt(t, dir)
 	defer c.Close()
 	if s := c.Telemetry().State(); s.Wanted || len(s.Listeners) != 0 {
 		t.Errorf("without its key it listens all the same: %+v", s)

@@ -179,6 +179,33 @@ func errorOf(got []float32, want, squares, sizes, lost []float64) (worst, all fl
 	return worst * (1 << 11), math.Sqrt(d/s) * (1 << 11)
 }
 
+// errorsOfProducts holds rows of y = x·Wᵀ against float64: x is [rows, columns] and got [rows, rows of W], row by
+// row. It gives the largest errors that errorOf gives for a row.
+func errorsOfProducts(t *testing.T, got, x []float32, w [][]float64, rows int) (worst, length float64) {
+	t.Helper()
+	out, in := len(w), len(w[0])
+	for n := range rows {
+		want, squares, sizes, lost := make([]float64, out), make([]float64, out), make([]float64, out), make([]float64, out)
+		row, largest := x[n*in:][:in], 0.0
+		for _, v := range row {
+			largest = max(largest, math.Abs(float64(v)))
+		}
+		for i, weights := range w {
+			for j, v := range weights {
+				term := v * float64(row[j])
+				want[i] += term
+				squares[i] += term * term
+				sizes[i] += math.Abs(term)
+				lost[i] += math.Abs(v) * largest / (1 << 38)
+			}
+		}
+		a, b := errorOf(got[n*out:], want, squares, sizes, lost)
+		worst, length = max(worst, a), max(length, b)
+	}
+	t.Logf("in units of 2⁻¹¹: a value is off by %.2g of its terms, a row by %.2g of its length", worst, length)
+	return worst, length
+}
+
 func TestLinear(t *testing.T) {
 	d := open(t, Options{Wait: true})
 	k := loadKernels(t, d)
@@ -248,26 +275,7 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 		t.Fatal(err)
 	}
 	all := y.read(t, MaxRows*m.out)
-	worst, length := 0.0, 0.0
-	for n := range MaxRows {
-		want, squares, sizes, lost := make([]float64, m.out), make([]float64, m.out), make([]float64, m.out), make([]float64, m.out)
-		largest := 0.0
-		for _, v := range x[n*m.in:][:m.in] {
-			largest = max(largest, math.Abs(float64(v)))
-		}
-		for i, w := range values {
-			for j, v := range w {
-				term := v * float64(x[n*m.in+j])
-				want[i] += term
-				squares[i] += term * term
-				sizes[i] += math.Abs(term)
-				lost[i] += math.Abs(v) * largest / (1 << 38)
-			}
-		}
-		a, b := errorOf(all[n*m.out:], want, squares, sizes, lost)
-		worst, length = max(worst, a), max(length, b)
-	}
-	t.Logf("in units of 2⁻¹¹: a value is off by %.2g of its terms, a row by %.2g of its length", worst, length)
+	worst, length := errorsOfProducts(t, all, x, values, MaxRows)
 	// Rounding errors of x are independent of W's signs: on average over its rows the square
 	// of the error is at most that of one rounding, give or take what their number leaves to
 	// chance. Float32 sums of up to 28,672 terms add about 10⁻⁵, 2⁻⁵ of 2⁻¹¹.

@@ -85,26 +85,7 @@ func testPrompts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, val
 			}
 		}
 	}
-	worst, length := 0.0, 0.0
-	for n := range distinct {
-		want, squares, sizes, lost := make([]float64, m.out), make([]float64, m.out), make([]float64, m.out), make([]float64, m.out)
-		largest := 0.0
-		for _, v := range x[n*m.in:][:m.in] {
-			largest = max(largest, math.Abs(float64(v)))
-		}
-		for i, w := range values {
-			for j, v := range w {
-				term := v * float64(x[n*m.in+j])
-				want[i] += term
-				squares[i] += term * term
-				sizes[i] += math.Abs(term)
-				lost[i] += math.Abs(v) * largest / (1 << 38)
-			}
-		}
-		a, b := errorOf(all[n*m.out:], want, squares, sizes, lost)
-		worst, length = max(worst, a), max(length, b)
-	}
-	t.Logf("in units of 2⁻¹¹: a value is off by %.2g of its terms, a row by %.2g of its length", worst, length)
+	worst, length := errorsOfProducts(t, all, x, values, distinct)
 	// As in testProducts; a sum is one number all along, so it may lose 2⁻⁴ of 2⁻¹¹.
 	if most := 1 + 2/math.Sqrt(float64(m.out)) + 1./16; !(worst <= 1+1./16) || !(length <= most) {
 		t.Errorf("in units of 2⁻¹¹, a value is off by %.2g of its terms and a row by %.2g of its length, more than 1.06 and %.2g", worst, length, most)

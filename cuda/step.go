@@ -24,8 +24,7 @@ type dispatch struct {
 	beside     *fewProduct // few, if it happens beside that call
 }
 
-// captured is a step of some shape: how often it came, and its graph from the second time
-// on.
+// captured is a step of some shape, with its graph from the second time on.
 type captured struct {
 	rows, segments, partitions int
 	calls                      []call
