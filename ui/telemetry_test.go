@@ -131,6 +131,17 @@ func TestTelemetryFactsStandApart(t *testing.T) {
 	g.wants("Receiver: off", "2 s ago", "nothing")
 }
 
+// TestTelemetrySumIsMarked: the rate of all streams is an estimate where one of them is.
+func TestTelemetrySumIsMarked(t *testing.T) {
+	f := newFake().full().withTelemetry(heardHere())
+	g := onTelemetry(t, f)
+	g.wants("3 streams · 120 tok/s")
+	f.telemetry.snapshot.Streams[1].Source = measure.Estimate
+	g.shell.telemetry.Themed()
+	g.draw()
+	g.wants("3 streams · 120 tok/s ~")
+}
+
 func TestTelemetryPortTakenHasAWayOut(t *testing.T) {
 	f := newFake().full().withTelemetry(heardHere())
 	l := f.telemetry.snapshot.State.Listeners

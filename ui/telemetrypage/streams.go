@@ -291,8 +291,7 @@ func (v *streams) fill(rows []stream.Summary, matches int, rate measure.Num) {
 				mark = measure.Estimate.Mark()
 			}
 		}
-		f := write(measure.PerSec, rate, mark)
-		text += " · " + f.value + " " + f.unit
+		text += " · " + write(measure.PerSec, rate, mark).text()
 	}
 	v.count.Set(text)
 	v.side.Settle()
