@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"velo/bench/otlp/stream"
 )
 
@@ -19,17 +21,30 @@ type Config struct {
 	HTTP    []string // HOST:PORT to take HTTP on; an empty host is 127.0.0.1
 	Token   string   // senders must show it ("Authorization: Bearer …"); "" = none is asked for
 	TLS     *tls.Config
-	Limits  Limits
-	Streams stream.Options // Keep is the "last minutes kept anyway", Bytes their bound
-	Raw     int            // raw records kept for the viewer; 0 = 2,000
-	Poll    []Poll         // metrics pages to read while Enabled
+	// Certificate is what TLS is spoken with instead of TLS; nil = TLS has it, or plain text is taken.
+	Certificate *Certificate
+	Limits      Limits
+	Streams     stream.Options // Keep is the "last minutes kept anyway", Bytes their bound
+	Raw         int            // raw records kept for the viewer; 0 = 2,000
+	Poll        []Poll         // metrics pages to read while Enabled
 }
 
 // Poll is a metrics page in the Prometheus text format.
 type Poll struct {
 	URL   string
-	Every time.Duration // 0 = 2 s; at least 200 ms
-	Token string        // sent as a bearer token
+	Every time.Duration // between two readings; 0 = PollEvery, at least 200 ms and at most a minute
+	Token string        // sent as a bearer token; "" = none
+}
+
+// PollEvery is the time between two readings of a metrics page where none is chosen.
+const PollEvery = 2 * time.Second
+
+// tls is what listeners speak; nil = plain text.
+func (c *Config) tls() *tls.Config {
+	if c.Certificate != nil {
+		return c.Certificate.config
+	}
+	return c.TLS
 }
 
 // Default listens on the usual ports of loopback: gRPC on 4317, HTTP on 4318, and on 9381, where
@@ -98,7 +113,13 @@ func (c *Config) Check() error {
 	for _, p := range c.Poll {
 		u, err := url.Parse(p.URL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("cannot poll %q: it must be a URL such as http://127.0.0.1:8000/metrics", p.URL)
+			return fmt.Errorf("cannot read %q: a metrics page has a URL such as http://127.0.0.1:8000/metrics", p.URL)
+		}
+		if p.Every != 0 && (p.Every < leastPoll || p.Every > mostPoll) {
+			return fmt.Errorf("cannot read %s every %v: the time between two readings is %v to %v", shown(p.URL), p.Every, leastPoll, mostPoll)
+		}
+		if !httpguts.ValidHeaderFieldValue(p.Token) {
+			return fmt.Errorf("cannot read %s with this token: it has characters that cannot be sent, such as a new line", shown(p.URL))
 		}
 	}
 	return nil

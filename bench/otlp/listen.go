@@ -105,7 +105,7 @@ func (w *watched) failed() error {
 // set says what is wanted, and makes it so.
 func (s *listeners) set(c *Config) {
 	s.mu.Lock()
-	s.want, s.tls = nil, c.TLS
+	s.want, s.tls = nil, c.tls()
 	if c.Enabled {
 		for _, a := range c.GRPC {
 			s.want = append(s.want, Listener{Protocol: "gRPC", Wanted: a})

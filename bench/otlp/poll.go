@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,27 +16,40 @@ import (
 // Polled is a metrics page that is read, and how that goes.
 type Polled struct {
 	URL    string // without user and password
+	Every  time.Duration
+	Tried  bool // it was read once, or that failed; before, nothing below is valid
 	Last   time.Duration
 	Ok     bool // the last attempt succeeded
 	Series int  // on the page
 	Error  string
-	seen   bool
 }
 
 // mostPage bounds a metrics page.
 const mostPage = 16 << 20
+
+// Times between two readings of a page, and how long one may take.
+const (
+	leastPoll = 200 * time.Millisecond
+	mostPoll  = time.Minute
+	pollWait  = 10 * time.Second
+)
 
 // pollers read the metrics pages of engines that do not push.
 type pollers struct {
 	receiver *Receiver
 
 	mu    sync.Mutex
-	stop  context.CancelFunc
-	want  []Poll
-	state []*Polled
+	pages []*polledPage
 }
 
-// set says which pages are wanted.
+// polledPage is a page that is read until stop is called.
+type polledPage struct {
+	Poll
+	state Polled
+	stop  context.CancelFunc
+}
+
+// set says which pages are wanted. What is read already goes on.
 func (p *pollers) set(c *Config) {
 	want := c.Poll
 	if !c.Enabled {
@@ -43,36 +57,26 @@ func (p *pollers) set(c *Config) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if equal(want, p.want) {
-		return
-	}
-	if p.stop != nil {
-		p.stop()
-		p.stop = nil
-	}
-	p.want, p.state = append([]Poll(nil), want...), nil
-	if len(want) == 0 {
-		return
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	p.stop = stop
+	old := p.pages
+	p.pages = nil
 	for _, w := range want {
-		s := &Polled{URL: shown(w.URL)}
-		p.state = append(p.state, s)
-		go p.run(ctx, w, s)
-	}
-}
-
-func equal(a, b []Poll) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
+		if w.Every <= 0 {
+			w.Every = PollEvery
 		}
+		i := slices.IndexFunc(old, func(x *polledPage) bool { return x.Poll == w })
+		if i >= 0 {
+			p.pages = append(p.pages, old[i])
+			old = slices.Delete(slices.Clone(old), i, i+1)
+			continue
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		x := &polledPage{Poll: w, state: Polled{URL: shown(w.URL), Every: w.Every}, stop: stop}
+		p.pages = append(p.pages, x)
+		go p.run(ctx, x)
 	}
-	return true
+	for _, x := range old {
+		x.stop()
+	}
 }
 
 // shown is a URL without user and password.
@@ -85,25 +89,21 @@ func shown(s string) string {
 	return u.String()
 }
 
-func (p *pollers) run(ctx context.Context, w Poll, s *Polled) {
-	every := w.Every
-	if every <= 0 {
-		every = 2 * time.Second
-	}
-	t := time.NewTicker(max(every, 200*time.Millisecond))
+func (p *pollers) run(ctx context.Context, x *polledPage) {
+	t := time.NewTicker(x.Every)
 	defer t.Stop()
-	client := &http.Client{Timeout: max(every, 5*time.Second)}
+	client := &http.Client{Timeout: pollWait}
 	defer client.CloseIdleConnections()
 	for {
-		n, err := p.receiver.poll(ctx, client, w)
+		n, err := p.receiver.poll(ctx, client, x.Poll)
 		if ctx.Err() != nil {
 			return
 		}
 		p.mu.Lock()
-		s.Last, s.seen = p.receiver.clock.now(), true
-		s.Ok, s.Series, s.Error = err == nil, n, ""
+		x.state.Last, x.state.Tried = p.receiver.clock.now(), true
+		x.state.Ok, x.state.Series, x.state.Error = err == nil, n, ""
 		if err != nil {
-			s.Error = err.Error()
+			x.state.Error = err.Error()
 		}
 		p.mu.Unlock()
 		select {
@@ -112,6 +112,23 @@ func (p *pollers) run(ctx context.Context, w Poll, s *Polled) {
 		case <-t.C:
 		}
 	}
+}
+
+// refused says in words why a server does not give a page.
+func refused(a *http.Response, token bool) error {
+	switch a.StatusCode {
+	case http.StatusUnauthorized:
+		if token {
+			return fmt.Errorf("the server does not take the token (%s): enter the right one", a.Status)
+		}
+		return fmt.Errorf("the server asks for a token (%s): enter it beside the address", a.Status)
+	case http.StatusForbidden:
+		if token {
+			return fmt.Errorf("the server knows the token and does not let it read this page (%s): enter one that may", a.Status)
+		}
+		return fmt.Errorf("the server does not let everybody read this page (%s): enter a token beside the address", a.Status)
+	}
+	return fmt.Errorf("the server answers %s", a.Status)
 }
 
 // poll reads a page once.
@@ -137,7 +154,7 @@ func (r *Receiver) poll(ctx context.Context, client *http.Client, w Poll) (int, 
 	}
 	defer a.Body.Close()
 	if a.StatusCode != http.StatusOK {
-		return fail(fmt.Errorf("the server answers %s", a.Status))
+		return fail(refused(a, w.Token != ""))
 	}
 	page, err := io.ReadAll(io.LimitReader(a.Body, mostPage+1))
 	if err != nil {

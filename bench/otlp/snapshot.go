@@ -30,6 +30,8 @@ type State struct {
 	KeptFor    time.Duration // chunks of a quiet stream stay that long
 	Polls      []Polled      // Last is the age here
 	Jumps      []Jump        // of clocks, the latest last
+	// Certificate is what listeners speak TLS with; nil = none that is kept in files.
+	Certificate *CertificateState
 }
 
 // Listening tells whether every wanted address listens, and there is one.
@@ -125,6 +127,10 @@ func (r *Receiver) state(now time.Duration) State {
 	c := r.config
 	r.mu.Unlock()
 	s := State{Wanted: c.Enabled, Listeners: r.listeners.state(), Counters: r.counters.read()}
+	if c.Certificate != nil {
+		x := c.Certificate.State()
+		s.Certificate = &x
+	}
 	h := r.hub
 	h.lock()
 	s.Data, s.LastData = h.dataSeen, max(0, now-h.lastData)
@@ -141,9 +147,9 @@ func (r *Receiver) state(now time.Duration) State {
 	h.mu.Unlock()
 	slices.SortFunc(s.Statuses, func(a, b stream.Status) int { return strings.Compare(a.Service, b.Service) })
 	r.pollers.mu.Lock()
-	for _, p := range r.pollers.state {
-		x := *p
-		if x.seen {
+	for _, p := range r.pollers.pages {
+		x := p.state
+		if x.Tried {
 			x.Last = max(0, now-x.Last)
 		}
 		s.Polls = append(s.Polls, x)

@@ -310,6 +310,8 @@ func TestConfigurationsAreChecked(t *testing.T) {
 	for _, c := range []Config{
 		{HTTP: []string{"4318"}}, {HTTP: []string{"127.0.0.1:99999"}}, {GRPC: []string{"example.com:4317"}},
 		{HTTP: []string{"127.0.0.1:4318"}, GRPC: []string{":4318"}}, {Poll: []Poll{{URL: "127.0.0.1:8000/metrics"}}},
+		{Poll: []Poll{{URL: "http://a/metrics", Every: 61 * time.Second}}}, {Poll: []Poll{{URL: "http://a/metrics", Every: time.Millisecond}}},
+		{Poll: []Poll{{URL: "http://a/metrics", Every: -time.Second}}}, {Poll: []Poll{{URL: "http://a/metrics", Token: "a\nb"}}},
 	} {
 		if err := r.Configure(c); err == nil {
 			t.Errorf("%+v was taken", c)
