@@ -23,7 +23,10 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(recordingChild); dir != "" {
 		recordUntilKilled(dir)
 	}
-	if len(os.Args) > 1 && (slices.Contains([]string{"sim", "serve", "probe"}, os.Args[1])) {
+	if len(os.Args) > 1 && (slices.Contains([]string{"sim", "serve", "probe", "run", "quantize"}, os.Args[1])) {
+		if os.Getenv(hangingFiles) != "" {
+			hangOnFiles()
+		}
 		os.Exit(Main(os.Args[1:], nil))
 	}
 	os.Exit(m.Run())

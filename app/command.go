@@ -49,6 +49,19 @@ func (e exit) Error() string { return e.text }
 
 func usage(format string, a ...any) error { return exit{exitUsage, fmt.Sprintf(format, a...)} }
 
+// exactly takes n arguments; takes is a sentence about what they are.
+func exactly(n int, takes string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) > n:
+			return usage("%s: %q is one too many", takes, args[n])
+		case len(args) < n:
+			return usage("%s: %d of %d arguments are there", takes, len(args), n)
+		}
+		return nil
+	}
+}
+
 // Main runs the program with the arguments after its name and returns the exit code.
 func Main(args []string, window Window) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

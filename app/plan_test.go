@@ -35,7 +35,7 @@ func TestOnePlan(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.Progress = nil
-			e, err := engine.Load(folder, o)
+			e, err := engine.Load(t.Context(), folder, o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,58 +20,84 @@ func quantizeCommand() *cobra.Command {
 		recipe, text string
 		window       int
 		asJSON       bool
+		computed     computing
+		force        bool
 	)
 	cmd := &cobra.Command{
 		Use:   "quantize FOLDER OUT",
 		Short: "Writes a smaller copy of a model and says what was lost",
 		Long: "Writes a folder of NVFP4 and FP8 matrices in the layout of compressed-tensors, which transformers and vLLM\n" +
-			"load as well. Reports the error of each matrix and, with --text, the perplexity before and after.\n\n" +
+			"load as well. Reports the error of each matrix and, with --text, the perplexity before and after: for that the\n" +
+			"model is loaded twice, where --device says, and refused before anything is written if it does not fit there.\n" +
+			"Without --text nothing is loaded: matrices are read from the files one at a time.\n\n" +
 			"The recipe is a comma list: all or all:FORMAT, GROUP, GROUP:FORMAT, -GROUP; groups are mlp, attn, gdn, lmhead,\n" +
 			"embed, mtp, router and expert, formats nvfp4, fp8 and bf16. Later items win.",
 		Example: "  velo quantize ~/models/qwen3-0.6b ~/models/qwen3-0.6b-nvfp4 --text wiki.txt\n" +
 			"  velo quantize model small --recipe all:fp8,-lmhead",
-		Args: cobra.ExactArgs(2),
+		Args: exactly(2, "quantize takes a model's folder and the new folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, out, errs := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			chosen, err := quantize.ParseRecipe(recipe)
 			if err != nil {
 				return usage("%v", err)
 			}
-			var passage []byte
+			var passage string
 			if text != "" {
 				if window < 2 {
 					return usage("--window must be at least 2 tokens")
 				}
-				if passage, err = os.ReadFile(text); err != nil {
-					return exit{exitFailed, fmt.Sprintf("cannot read the text: %v", err)}
+				if passage, err = fileText(ctx, "the text", text); err != nil {
+					return err
 				}
 			}
-			m, err := weights.Open(args[0])
+			m, left, err := within(ctx, func() (*weights.Model, error) { return openModel(args[0]) })
+			if left {
+				return stoppedQuantising(args[1])
+			}
 			if err != nil {
 				return exit{exitFailed, err.Error()}
 			}
-			defer m.Close()
-			out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
-			outcome := quantised{Source: args[0], Folder: args[1]}
-			// The text first: it must be found out before the long work that it cannot be used.
-			if passage != nil {
-				if outcome.PerplexityBefore, outcome.TextTokens, err = perplexity(cmd, args[0], string(passage), window, "before"); err != nil {
-					return exit{exitFailed, err.Error()}
+			defer func() {
+				if !left {
+					_ = m.Close()
 				}
-			}
+			}()
 			done := 0
-			r, err := quantize.Write(m, args[1], quantize.Options{Recipe: chosen, Progress: func(l quantize.Loss) {
+			options := quantize.Options{Recipe: chosen, Progress: func(l quantize.Loss) {
 				done++
 				if !asJSON {
 					fmt.Fprintf(errs, "%4d  %s to %s, relative RMS error %.4f\n", done, l.Name, l.Format, l.RMS)
 				}
-			}})
-			if err != nil {
+			}}
+			// What can be refused is, before the long work.
+			if err := quantize.Check(m, args[1], options); err != nil {
 				return exit{exitFailed, err.Error()}
 			}
-			outcome.Report = r
-			if passage != nil {
-				if outcome.PerplexityAfter, _, err = perplexity(cmd, args[1], string(passage), window, "after"); err != nil {
-					return exit{exitFailed, err.Error()}
+			outcome := quantised{Source: args[0], Folder: args[1]}
+			// Perplexity needs the model in memory, once as it is and once as it was written; the rest does not.
+			measure := func(path, when string) (p float64, err error) {
+				o := engine.Options{Backend: computed.device, KV: computed.kv, Workers: computed.threads, Lanes: 1, Outputs: 64, Context: window}
+				if most := m.Config.MaxPosition; most > 0 && !cmd.Flags().Changed("window") {
+					o.Context = min(window, most)
+				}
+				p, outcome.TextTokens, err = perplexity(cmd, path, passage, o, force, when)
+				return p, err
+			}
+			if text != "" {
+				if outcome.PerplexityBefore, err = measure(args[0], "before"); err != nil {
+					return err
+				}
+			}
+			outcome.Report, left, err = within(ctx, func() (*quantize.Report, error) { return quantize.Write(ctx, m, args[1], options) })
+			if err != nil {
+				if ctx.Err() != nil {
+					return stoppedQuantising(args[1])
+				}
+				return exit{exitFailed, err.Error()}
+			}
+			if text != "" {
+				if outcome.PerplexityAfter, err = measure(args[1], "after"); err != nil {
+					return err
 				}
 			}
 			if asJSON {
@@ -85,25 +111,47 @@ func quantizeCommand() *cobra.Command {
 	f.StringVar(&recipe, "recipe", quantize.DefaultRecipe, "what becomes what")
 	f.StringVar(&text, "text", "", "a text file: work out its perplexity with the model before and after")
 	f.IntVar(&window, "window", 512, "tokens that a prediction may look back on, at most")
+	computed.register(f)
+	f.BoolVar(&force, "load-force", false, "with --text: load although the memory that is free is reckoned not to be enough")
 	f.BoolVar(&asJSON, "json", false, "the report as one JSON object")
 	return cmd
 }
 
-// perplexity loads a model for a text and lets go of it again.
-func perplexity(cmd *cobra.Command, path, text string, window int, when string) (p float64, tokens int, err error) {
-	e, err := engine.Load(path, engine.Options{Lanes: 1, Outputs: 64})
+// stoppedQuantising is the exit of a run that was told to stop before the new folder was whole.
+func stoppedQuantising(folder string) error {
+	if _, err := os.Lstat(folder + ".part"); err == nil {
+		return exit{exitStopped, fmt.Sprintf("stopped; remove %s.part, which is not whole", folder)}
+	}
+	return exit{exitStopped, "stopped; nothing was written"}
+}
+
+// perplexity loads a model for a text and lets go of it again. The error is an exit.
+func perplexity(cmd *cobra.Command, path, text string, o engine.Options, force bool, when string) (p float64, tokens int, err error) {
+	ctx := cmd.Context()
+	e, err := loadModel(ctx, path, o, force)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer e.Close()
 	ids := e.Text(text)
 	errs, last := cmd.ErrOrStderr(), 0
-	p, err = e.Perplexity(cmd.Context(), ids, window, func(done, total int) {
-		if percent := 100 * done / total; percent/10 > last/10 {
-			last = percent
-			fmt.Fprintf(errs, "perplexity %s: %d %% of %d tokens\n", when, percent, total)
-		}
+	p, left, err := within(ctx, func() (float64, error) {
+		return e.Perplexity(ctx, ids, o.Context, func(done, total int) {
+			if percent := 100 * done / total; percent/10 > last/10 {
+				last = percent
+				fmt.Fprintf(errs, "perplexity %s: %d %% of %d tokens\n", when, percent, total)
+			}
+		})
 	})
+	if left {
+		return 0, 0, exit{exitStopped, "stopped while the perplexity was worked out"}
+	}
+	_ = e.Close()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = exit{exitStopped, "stopped while the perplexity was worked out"}
+	case err != nil:
+		err = exit{exitFailed, err.Error()}
+	}
 	return p, len(ids), err
 }
 

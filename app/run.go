@@ -8,13 +8,14 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"velo/engine"
-	"velo/engine/backend"
 	"velo/engine/chat"
 	"velo/engine/ops"
 	"velo/engine/sample"
@@ -39,10 +40,10 @@ func runCommand() *cobra.Command {
 			"a flag says otherwise.",
 		Example: "  velo run SmolLM2-135M-Instruct.Q4_1.gguf --prompt \"What is the capital of France?\"\n" +
 			"  velo run ~/models/qwen3 --prompt-file question.txt --max-tokens 500 --greedy",
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1, "run takes one model, a folder or a GGUF file (and a prompt of several words in quotes)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags, errs := cmd.Flags(), cmd.ErrOrStderr()
-			text, err := promptText(cmd.InOrStdin(), prompt, file, flags.Changed("prompt"))
+			text, err := promptText(cmd, prompt, file, flags.Changed("prompt"))
 			if err != nil {
 				return err
 			}
@@ -50,20 +51,17 @@ func runCommand() *cobra.Command {
 			if !silent {
 				o.Progress = loading(errs)
 			}
-			// What does not fit is refused with the arithmetic, before anything large is taken.
-			_, place, err := backend.Resolve(backend.Options{Name: o.Backend})
-			if err != nil {
-				return exit{exitFailed, err.Error()}
-			}
-			if o.At(place, 0); force {
-				o.Available = 0
-			}
 			began := time.Now()
-			e, err := engine.Load(args[0], o)
+			e, err := loadModel(cmd.Context(), args[0], o, force)
 			if err != nil {
-				return exit{exitFailed, err.Error()}
+				return err
 			}
-			defer e.Close()
+			left := false // whether something of the engine goes on until the process ends
+			defer func() {
+				if !left {
+					_ = e.Close()
+				}
+			}()
 			loaded := time.Since(began)
 
 			params := e.Defaults
@@ -81,21 +79,27 @@ func runCommand() *cobra.Command {
 				}
 			}
 			out := cmd.OutOrStdout()
-			var broken error
+			var unwritten atomic.Pointer[error]
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
-			a, err := e.Generate(ctx, ids, params, most, ignoreEOS, func(s string) {
-				if _, err := io.WriteString(out, s); err != nil {
-					broken = err
-					cancel() // nobody reads any more
-				}
+			var a engine.Answer
+			a, left, err = within(ctx, func() (engine.Answer, error) {
+				return e.Generate(ctx, ids, params, most, ignoreEOS, func(s string) {
+					if _, err := io.WriteString(out, s); err != nil {
+						unwritten.CompareAndSwap(nil, &err)
+						cancel() // nobody reads any more
+					}
+				})
 			})
-			if err != nil {
+			switch broken := unwritten.Load(); {
+			case broken != nil:
+				return unwritable(*broken)
+			case left: // in the middle of a step that takes long
+				return exit{exitStopped, "stopped; the text so far is there, the timings are not"}
+			case err != nil:
 				return exit{exitFailed, err.Error()}
 			}
-			if broken == nil {
-				fmt.Fprintln(out)
-			}
+			fmt.Fprintln(out)
 			t := timings{Model: e.Name, Device: e.Device, Seed: params.Seed, PromptTokens: a.Prompt, GeneratedTokens: a.Generated, Finish: a.Finish,
 				LoadSeconds: loaded.Seconds(), Memory: e.Memory.Sum(), MemoryBytes: e.Memory.Total}
 			if a.Generated > 0 {
@@ -134,28 +138,35 @@ func runCommand() *cobra.Command {
 }
 
 // promptText is the prompt, wherever it comes from.
-func promptText(in io.Reader, prompt, file string, given bool) (string, error) {
+func promptText(cmd *cobra.Command, prompt, file string, given bool) (text string, err error) {
 	switch {
 	case file != "":
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return "", exit{exitFailed, fmt.Sprintf("cannot read the prompt: %v", err)}
+		if text, err = fileText(cmd.Context(), "the prompt", file); err == nil && text == "" {
+			err = usage("--prompt-file %s is empty", file)
 		}
-		return string(text), nil
+		return text, err
+	case given && prompt == "":
+		return "", usage("--prompt is empty")
 	case given && prompt != "-":
-		if prompt == "" {
-			return "", usage("--prompt is empty")
-		}
 		return prompt, nil
 	}
-	text, err := io.ReadAll(in)
-	if err != nil {
-		return "", exit{exitFailed, fmt.Sprintf("cannot read the prompt: %v", err)}
+	in := cmd.InOrStdin()
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Type the prompt and end it with Ctrl-D on a line of its own (Ctrl-Z and Enter on Windows).")
 	}
-	if len(text) == 0 {
-		return "", usage("there is no prompt: give --prompt TEXT, --prompt-file FILE, or one on the standard input")
+	text, err = readText(cmd.Context(), "the prompt from the standard input", func() (io.ReadCloser, error) { return io.NopCloser(in), nil })
+	if err == nil && text == "" {
+		err = usage("there is no prompt: give --prompt TEXT, --prompt-file FILE, or one on the standard input")
 	}
-	return string(text), nil
+	return text, err
+}
+
+// unwritable is the exit of a command whose output could not be written. Nobody is told that nobody reads.
+func unwritable(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return exit{exitFailed, ""}
+	}
+	return exit{exitFailed, fmt.Sprintf("cannot write to the standard output: %v", reason(err))}
 }
 
 // conversation renders a conversation of one question.

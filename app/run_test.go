@@ -59,7 +59,7 @@ func TestRunRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"run"}, exitUsage, "accepts 1 arg"},
+		{[]string{"run"}, exitUsage, "0 of 1 arguments"},
 		{[]string{"run", folder}, exitUsage, "there is no prompt"},
 		{[]string{"run", folder, "--prompt", ""}, exitUsage, "--prompt is empty"},
 		{[]string{"run", folder + "x", "--prompt", "a"}, exitFailed, "no such file"},

@@ -137,12 +137,15 @@ func (s *service) serve(ctx context.Context, out io.Writer) error {
 	began := time.Now()
 	go func() {
 		defer s.queue.Guard(exitAbort)
-		e, err := engine.Load(f.model, options)
+		e, err := loadEngine(ctx, f.model, options)
 		s.engine = e
 		loaded <- err
 	}()
 	select {
 	case err := <-loaded:
+		if err != nil && ctx.Err() != nil {
+			return s.unloaded()
+		}
 		if err != nil {
 			return s.fail(exitLoad, codeModel, "Choose another model; if it was copied or downloaded, do that again.", err)
 		}
@@ -241,7 +244,7 @@ type noRoom struct{ error }
 // plan reads the model's shape, prints what memory it will take, and refuses what does not fit.
 func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 	f := s.f
-	w, err := weights.Open(f.model)
+	w, err := openModel(f.model)
 	if err != nil {
 		return engine.Options{}, err
 	}
@@ -358,6 +361,9 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 		s.shut(2 * time.Second) // the clients get their errors
 		if err == nil {
 			err = errors.New("cannot go on: the scheduler ended")
+		}
+		if errors.As(err, new(*weights.Fault)) {
+			return s.fail(exitAbort, codeModel, "Copy or download the model's files anew, and start it again.", err)
 		}
 		return s.fail(exitAbort, codePanic, "Start it again; if it happens again, copy the log and report it.", err)
 	}

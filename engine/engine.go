@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,13 +71,14 @@ func Plan(w *weights.Model, o Options) (memory.Plan, error) {
 }
 
 // Load opens the model at path, a folder or a GGUF file, and makes it ready. Memory is reckoned,
-// and refused, before anything large is taken.
-func Load(path string, o Options) (*Engine, error) {
+// and refused, before anything large is taken. When ctx ends, loading does with the tensor that is being
+// taken over; a disk that does not answer holds it up, so whoever cannot wait leaves it behind.
+func Load(ctx context.Context, path string, o Options) (*Engine, error) {
 	w, err := weights.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	e, err := load(path, w, o)
+	e, err := load(ctx, path, w, o)
 	if err != nil {
 		_ = w.Close()
 		return nil, err
@@ -84,7 +86,7 @@ func Load(path string, o Options) (*Engine, error) {
 	return e, nil
 }
 
-func load(path string, w *weights.Model, o Options) (*Engine, error) {
+func load(ctx context.Context, path string, w *weights.Model, o Options) (*Engine, error) {
 	plan, err := Plan(w, o)
 	if err == nil {
 		err = plan.Check()
@@ -111,7 +113,13 @@ func load(path string, w *weights.Model, o Options) (*Engine, error) {
 	}
 	e.Device = e.backend.Name()
 	source := w.Counted(paced(o.Progress))
-	e.Model, err = model.New(&w.Config, source, e.backend, model.Options{Tokens: z.Tokens, Sequences: z.Lanes + z.Checkpoints, Outputs: z.Outputs})
+	e.Model, err = model.New(&w.Config, until{ctx, source}, e.backend, model.Options{Tokens: z.Tokens, Sequences: z.Lanes + z.Checkpoints, Outputs: z.Outputs})
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx) // whatever else is wrong comes from that
+	case err == nil:
+		err = w.Unchanged()
+	}
 	if err != nil {
 		_ = e.backend.Close()
 		return nil, fmt.Errorf("cannot load %s: %w", path, err)
@@ -121,6 +129,19 @@ func load(path string, w *weights.Model, o Options) (*Engine, error) {
 		e.Loaded = l.Loaded()
 	}
 	return e, nil
+}
+
+// until hands out tensors until a context ends, and none from then on.
+type until struct {
+	ctx    context.Context
+	source model.Source
+}
+
+func (u until) Tensor(name string) (*weights.Tensor, bool) {
+	if u.ctx.Err() != nil {
+		return nil, false
+	}
+	return u.source.Tensor(name)
 }
 
 // Close ends the backend and unmaps the weights. Nothing may compute any more.

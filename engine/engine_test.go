@@ -16,7 +16,7 @@ import (
 
 func loadTiny(t *testing.T, family string, o Options) *Engine {
 	t.Helper()
-	e, err := Load(enginetest.Folder(t, family), o)
+	e, err := Load(t.Context(), enginetest.Folder(t, family), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestPlan(t *testing.T) {
 func TestLoadRefuses(t *testing.T) {
 	folder := enginetest.Folder(t, enginetest.Plain)
 	o := Options{Context: 128, Lanes: 2, Backend: backend.CPU, Workers: 1}
-	e, err := Load(folder, o)
+	e, err := Load(t.Context(), folder, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,14 +110,14 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	o.Progress = func(Progress) { t.Error("what does not fit is loaded") }
 	o.Available = need - 1
-	if e, err := Load(folder, o); err == nil || !strings.Contains(err.Error(), "cannot fit the model") {
+	if e, err := Load(t.Context(), folder, o); err == nil || !strings.Contains(err.Error(), "cannot fit the model") {
 		t.Errorf("a byte too little gave %v", err)
 		if err == nil {
 			_ = e.Close()
 		}
 	}
 	o.Progress, o.Available = nil, need
-	if e, err = Load(folder, o); err != nil {
+	if e, err = Load(t.Context(), folder, o); err != nil {
 		t.Fatalf("refused though it fits: %v", err)
 	}
 	_ = e.Close()

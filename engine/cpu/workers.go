@@ -2,7 +2,10 @@ package cpu
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
+
+	"velo/engine/weights"
 )
 
 // task is work in pieces that may be done in any order and by any worker.
@@ -25,6 +28,7 @@ type workers struct {
 	state atomic.Uint64
 	rooms []room
 	quit  atomic.Bool
+	fault atomic.Pointer[any] // the first panic of a task on a mapped file that could not be read
 }
 
 // room is where a worker sleeps.
@@ -45,7 +49,8 @@ func newWorkers(n int) *workers {
 	return w
 }
 
-// run does the pieces 0 … size−1 of t and returns when all are done.
+// run does the pieces 0 … size−1 of t and returns when all are done. A fault of a mapped file, on whichever
+// worker, is a panic of the caller, see [weights.Recover].
 func (w *workers) run(t task, size int) {
 	if size == 1 || w.n == 1 {
 		for i := range size {
@@ -68,9 +73,14 @@ func (w *workers) run(t task, size int) {
 			runtime.Gosched()
 		}
 	}
+	if w.fault.Load() != nil {
+		panic(*w.fault.Swap(nil))
+	}
 }
 
+// take does pieces until there are none left, or one faults.
 func (w *workers) take(t task, worker int) {
+	defer w.caught()
 	for {
 		i := w.next.Add(1) - 1
 		if i >= w.size {
@@ -80,7 +90,21 @@ func (w *workers) take(t task, worker int) {
 	}
 }
 
+// caught keeps a fault for the one who called run; the other workers may still be at their pieces.
+func (w *workers) caught() {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if !weights.Faulted(v) {
+		panic(v)
+	}
+	fault := v // of its own, so that without one nothing is allocated
+	w.fault.CompareAndSwap(nil, &fault)
+}
+
 func (w *workers) loop(worker int) {
+	debug.SetPanicOnFault(true) // weights may lie in mapped files
 	room := &w.rooms[worker]
 	seen := uint64(0)
 	idle := 0

@@ -41,7 +41,7 @@ func BenchmarkDecode(b *testing.B) {
 		path, tokens = enginetest.Folder(b, enginetest.Plain), 500
 	}
 	const lanes = 4
-	e, err := engine.Load(path, engine.Options{Context: 2048, Lanes: lanes})
+	e, err := engine.Load(b.Context(), path, engine.Options{Context: 2048, Lanes: lanes})
 	if err != nil {
 		b.Fatal(err)
 	}

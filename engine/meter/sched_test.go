@@ -18,7 +18,7 @@ import (
 // A scheduler that works tells the meter what it tells in its own status, with
 // answers that end in every way and several to a request.
 func TestMeterAndSchedulerAgree(t *testing.T) {
-	e, err := engine.Load(enginetest.Folder(t, enginetest.Plain), engine.Options{Context: 256, Lanes: 4})
+	e, err := engine.Load(t.Context(), enginetest.Folder(t, enginetest.Plain), engine.Options{Context: 256, Lanes: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

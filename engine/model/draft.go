@@ -2,8 +2,10 @@ package model
 
 import (
 	"fmt"
+	"runtime/debug"
 
 	"velo/engine/ops"
+	"velo/engine/weights"
 )
 
 // draft is the multi-token prediction head: from the trunk's normed hidden of
@@ -62,6 +64,7 @@ func (m *Model) HasDraft() bool { return m.draft != nil }
 // logits of what comes after the last of them, [sequences, Vocab].
 func (m *Model) Draft(s *Step, next [][]int32) (logits []float32, err error) {
 	defer ops.Recover(&err)
+	defer weights.Recover(debug.SetPanicOnFault(true), &err)
 	d := m.draft
 	switch {
 	case d == nil:
@@ -105,6 +108,7 @@ func (m *Model) Draft(s *Step, next [][]int32) (logits []float32, err error) {
 // the last Draft or DraftNext gave.
 func (m *Model) DraftNext(next []int32) (logits []float32, err error) {
 	defer ops.Recover(&err)
+	defer weights.Recover(debug.SetPanicOnFault(true), &err)
 	d := m.draft
 	if d == nil || d.of == nil || d.of != m.ran {
 		return nil, fmt.Errorf("cannot draft further: no draft was begun since the last step")

@@ -15,6 +15,7 @@ package model
 
 import (
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"velo/engine/kv"
@@ -64,7 +65,8 @@ type layer interface {
 
 // New binds the tensors of source to a backend. The error names what is
 // missing or has the wrong shape.
-func New(config *weights.Config, source Source, backend ops.Backend, o Options) (*Model, error) {
+func New(config *weights.Config, source Source, backend ops.Backend, o Options) (_ *Model, err error) {
+	defer weights.Recover(debug.SetPanicOnFault(true), &err)
 	if o.Outputs <= 0 {
 		o.Outputs = 16
 	}
@@ -105,7 +107,6 @@ func New(config *weights.Config, source Source, backend ops.Backend, o Options) 
 	}
 	// Every sequence may leave its last page partly empty.
 	pages := (o.Tokens+ops.PageTokens-1)/ops.PageTokens + o.Sequences
-	var err error
 	if m.cache, err = backend.Cache(Shape(&m.Config), pages, o.Sequences); err != nil {
 		return nil, fmt.Errorf("cannot make room for %d tokens in %d sequences: %w", o.Tokens, o.Sequences, err)
 	}
@@ -126,9 +127,10 @@ func (m *Model) Outputs() int { return m.outputs }
 // the rows that were asked for, in order, row-major [outputs, Vocab], without
 // those whose token was chosen where they are (see Step.Pick); it is valid until the next Run or draft. On an error nothing has changed but
 // memory reserved for the sequences; if it is an *ops.Fault, the device failed
-// and what it holds is lost.
+// and what it holds is lost, and if it is a *weights.Fault, weights that lie in a mapped file are.
 func (m *Model) Run(s *Step) (result []float32, err error) {
 	defer ops.Recover(&err)
+	defer weights.Recover(debug.SetPanicOnFault(true), &err)
 	if err := m.check(s); err != nil {
 		return nil, err
 	}

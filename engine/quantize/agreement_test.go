@@ -38,12 +38,18 @@ func TestSameCodesAsCompressedTensors(t *testing.T) {
 		return file[8+n:][e.Offsets[0]:e.Offsets[1]]
 	}
 	source := &weights.Tensor{Name: "source", Type: weights.F32, Shape: header["source"].Shape, Data: data("source")}
-	amax, _ := largest(source)
+	amax, _, err := largest(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
 	divisor := maxE2M1 * maxE4M3 / amax
 	if want := math.Float32frombits(binary.LittleEndian.Uint32(data("packed.weight_global_scale"))); divisor != want {
 		t.Errorf("divisor %v, want %v", divisor, want)
 	}
-	four := toNVFP4(source, divisor)
+	four, err := toNVFP4(t.Context(), source, divisor)
+	if err != nil {
+		t.Fatal(err)
+	}
 	scales := data("packed.weight_scale")
 	for i, s := range four.Scale {
 		// An all-zero group may have any scale: ours is the smallest.
@@ -54,7 +60,10 @@ func TestSameCodesAsCompressedTensors(t *testing.T) {
 	if want := data("packed.weight_packed"); !bytes.Equal(four.Data, want) {
 		t.Errorf("NVFP4 codes differ")
 	}
-	eight := toFP8(source)
+	eight, err := toFP8(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, want := range data("row.weight") {
 		if eight.Data[i] != want {
 			t.Fatalf("FP8 code %d is %#x, want %#x", i, eight.Data[i], want)
@@ -79,7 +88,7 @@ func TestTransformersAgrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "small")
-	if _, err := Write(m, path, Options{Recipe: recipe}); err != nil {
+	if _, err := Write(t.Context(), m, path, Options{Recipe: recipe}); err != nil {
 		t.Fatal(err)
 	}
 	q, err := weights.Open(path)

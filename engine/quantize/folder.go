@@ -1,11 +1,13 @@
 package quantize
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -47,25 +49,26 @@ type Report struct {
 	Kept []string
 }
 
+// Check is an error if Write would refuse the model or the new folder before it wrote anything.
+func Check(m *weights.Model, path string, o Options) error {
+	_, err := newPlan(context.Background(), m, path, o)
+	return err
+}
+
 // Write quantises the model folder m into a new folder at path. Until it is
-// whole it is called path.part; on failure nothing is left of it.
-func Write(m *weights.Model, path string, o Options) (report *Report, err error) {
+// whole it is called path.part; on failure, and when ctx ends, nothing is left
+// of it.
+func Write(ctx context.Context, m *weights.Model, path string, o Options) (report *Report, err error) {
+	p, err := newPlan(ctx, m, path, o)
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot quantise %s: %w", m.Path, err)
 		}
 	}()
-	if info, err := os.Stat(m.Path); err != nil || !info.IsDir() {
-		return nil, errors.New("it is not a folder with config.json; GGUF files are not quantised further")
-	}
-	if _, err := os.Lstat(path); err == nil {
-		return nil, fmt.Errorf("%s exists already; choose a new folder", path)
-	}
-	p, err := newPlan(m, o)
-	if err != nil {
-		return nil, err
-	}
-	part := path + ".part"
+	part := path + partly
 	if err := os.Mkdir(part, 0o755); err != nil {
 		return nil, err
 	}
@@ -83,14 +86,44 @@ func Write(m *weights.Model, path string, o Options) (report *Report, err error)
 	if err := copyOthers(m.Path, part); err != nil {
 		return nil, err
 	}
+	if err := m.Unchanged(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err := os.Rename(part, path); err != nil {
 		return nil, err
 	}
 	return p.report, nil
 }
 
+// partly is the end of a folder's name until it is whole.
+const partly = ".part"
+
+// free is an error unless a new folder can be made at path.
+func free(path string) error {
+	for _, p := range []string{path, path + partly} {
+		_, err := os.Lstat(p)
+		switch {
+		case err == nil && p == path:
+			return fmt.Errorf("%s exists already; choose a new folder", p)
+		case err == nil:
+			return fmt.Errorf("%s exists already: another run is writing there, or one was ended in the middle; if none is, remove it", p)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	parent := filepath.Dir(path)
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		return fmt.Errorf("there is no folder %s to put %s into; make it first", parent, filepath.Base(path))
+	}
+	return nil
+}
+
 // plan is what becomes of each tensor.
 type plan struct {
+	ctx    context.Context // of the Write that it is made for
 	model  *weights.Model
 	o      Options
 	report *Report
@@ -106,12 +139,23 @@ type item struct {
 	format Format
 }
 
-// newPlan decides the format of every tensor.
-func newPlan(m *weights.Model, o Options) (*plan, error) {
+// newPlan decides the format of every tensor, and refuses what cannot be written.
+func newPlan(ctx context.Context, m *weights.Model, path string, o Options) (_ *plan, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot quantise %s: %w", m.Path, err)
+		}
+	}()
+	if info, err := os.Stat(m.Path); err != nil || !info.IsDir() {
+		return nil, errors.New("it is not a folder with config.json; GGUF files are not quantised further")
+	}
+	if err := free(path); err != nil {
+		return nil, err
+	}
 	if o.ShardBytes <= 0 {
 		o.ShardBytes = 5_000_000_000
 	}
-	p := &plan{model: m, o: o, report: &Report{Recipe: o.Recipe.String()}, divisors: map[string]float32{}}
+	p := &plan{ctx: ctx, model: m, o: o, report: &Report{Recipe: o.Recipe.String()}, divisors: map[string]float32{}}
 	for _, name := range m.Names() {
 		t, _ := m.Tensor(name)
 		if t.Type != weights.F32 && t.Type != weights.F16 && t.Type != weights.BF16 {
@@ -172,103 +216,6 @@ func (it *item) parts() []part {
 	return []part{{t.Stored, t.Type.String(), t.Shape, int64(len(t.Data))}}
 }
 
-// shard is the items of one file.
-type shard struct {
-	items []item
-	bytes int64
-}
-
-// writeShards writes all tensors and, for more than one file, the index.
-func (p *plan) writeShards(dir string) error {
-	var shards []shard
-	for _, it := range p.items {
-		size := int64(0)
-		for _, q := range it.parts() {
-			size += q.bytes
-		}
-		if n := len(shards); n == 0 || shards[n-1].bytes > 0 && shards[n-1].bytes+size > p.o.ShardBytes {
-			shards = append(shards, shard{})
-		}
-		s := &shards[len(shards)-1]
-		s.items, s.bytes = append(s.items, it), s.bytes+size
-		p.report.Before += int64(len(it.t.Data))
-		p.report.After += size
-	}
-	index := map[string]string{}
-	for i, s := range shards {
-		name := "model.safetensors"
-		if len(shards) > 1 {
-			name = fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, len(shards))
-		}
-		for _, it := range s.items {
-			for _, q := range it.parts() {
-				index[q.name] = name
-			}
-		}
-		if err := p.writeShard(filepath.Join(dir, name), s); err != nil {
-			return err
-		}
-	}
-	if len(shards) == 1 {
-		return nil
-	}
-	raw, err := json.MarshalIndent(map[string]any{
-		"metadata":   map[string]any{"total_size": p.report.After},
-		"weight_map": index,
-	}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), append(raw, '\n'), 0o644)
-}
-
-// writeShard writes one safetensors file.
-func (p *plan) writeShard(path string, s shard) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	type entry struct {
-		Dtype   string   `json:"dtype"`
-		Shape   []int    `json:"shape"`
-		Offsets [2]int64 `json:"data_offsets"`
-	}
-	header := map[string]any{"__metadata__": map[string]string{"format": "pt"}}
-	at := int64(0)
-	for _, it := range s.items {
-		for _, q := range it.parts() {
-			header[q.name] = entry{q.dtype, q.shape, [2]int64{at, at + q.bytes}}
-			at += q.bytes
-		}
-	}
-	raw, err := json.Marshal(header)
-	if err != nil {
-		return err
-	}
-	for len(raw)%8 != 0 {
-		raw = append(raw, ' ')
-	}
-	if _, err := f.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(raw)))); err != nil {
-		return err
-	}
-	if _, err := f.Write(raw); err != nil {
-		return err
-	}
-	for _, it := range s.items {
-		pieces, err := p.pieces(it)
-		if err != nil {
-			return fmt.Errorf("tensor %s: %w", it.t.Name, err)
-		}
-		for _, b := range pieces {
-			if _, err := f.Write(b); err != nil {
-				return err
-			}
-		}
-	}
-	return f.Sync()
-}
-
 // pieces are the bytes of an item's parts; what rounding cost is reported.
 func (p *plan) pieces(it item) ([][]byte, error) {
 	if it.format == BF16 {
@@ -282,13 +229,20 @@ func (p *plan) pieces(it item) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		q = toNVFP4(it.t, divisor)
+		if q, err = toNVFP4(p.ctx, it.t, divisor); err != nil {
+			return nil, err
+		}
 		pieces = [][]byte{q.Data, q.Scale, binary.LittleEndian.AppendUint32(nil, math.Float32bits(divisor))}
 	case FP8:
-		if _, finite := largest(it.t); !finite {
+		if _, finite, err := largest(p.ctx, it.t); err != nil {
+			return nil, err
+		} else if !finite {
 			return nil, errNotFinite
 		}
-		q = toFP8(it.t)
+		var err error
+		if q, err = toFP8(p.ctx, it.t); err != nil {
+			return nil, err
+		}
 		var scales []byte
 		for i := 0; i < len(q.Scale); i += 4 { // exact: each is a bfloat16 already
 			scales = append(scales, q.Scale[i+2], q.Scale[i+3])
@@ -299,7 +253,10 @@ func (p *plan) pieces(it item) ([][]byte, error) {
 	for _, b := range pieces {
 		loss.After += int64(len(b))
 	}
-	loss.RMS, loss.Largest = compare(it.t, q)
+	var err error
+	if loss.RMS, loss.Largest, err = compare(p.ctx, it.t, q); err != nil {
+		return nil, err
+	}
 	p.report.Losses = append(p.report.Losses, loss)
 	if p.o.Progress != nil {
 		p.o.Progress(loss)
@@ -340,7 +297,10 @@ func (p *plan) divisor(t *weights.Tensor) (float32, error) {
 		if !ok {
 			continue
 		}
-		m, finite := largest(member)
+		m, finite, err := largest(p.ctx, member)
+		if err != nil {
+			return 0, err
+		}
 		if !finite {
 			return 0, errNotFinite
 		}

@@ -115,12 +115,22 @@ func TestErrorBounds(t *testing.T) {
 			}
 			return float32(rng.NormFloat64() * math.Exp(spread*(rng.Float64()-0.5)))
 		})
-		amax, finite := largest(w)
+		amax, finite, err := largest(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if !finite || amax == 0 {
 			return
 		}
 		divisor := maxE2M1 * maxE4M3 / amax
-		four, eight := toNVFP4(w, divisor), toFP8(w)
+		four, err := toNVFP4(t.Context(), w, divisor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eight, err := toFP8(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
 		a, b, c := make([]float32, 48), make([]float32, 48), make([]float32, 48)
 		for i := range rows {
 			w.Row(a, i)
@@ -213,7 +223,7 @@ func TestWrite(t *testing.T) {
 	for _, shard := range []int64{0, 20_000} {
 		path := filepath.Join(t.TempDir(), "small")
 		seen := 0
-		report, err := Write(m, path, Options{Recipe: recipe, ShardBytes: shard, Progress: func(Loss) { seen++ }})
+		report, err := Write(t.Context(), m, path, Options{Recipe: recipe, ShardBytes: shard, Progress: func(Loss) { seen++ }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +252,10 @@ func TestWrite(t *testing.T) {
 			if after.Type != want {
 				t.Errorf("%s is %v, want %v", name, after.Type, want)
 			}
-			rms, largest := compare(before, after)
+			rms, largest, err := compare(t.Context(), before, after)
+			if err != nil {
+				t.Fatal(err)
+			}
 			l := losses[name]
 			if math.Abs(rms-l.RMS) > 1e-7 || math.Abs(largest-l.Largest) > 1e-7 {
 				t.Errorf("%s: off by %g (%g), the report says %g (%g)", name, rms, largest, l.RMS, l.Largest)
@@ -271,10 +284,10 @@ func TestRefusals(t *testing.T) {
 	recipe := Recipe{MLP: NVFP4, Attn: FP8}
 	m := model(t, nil)
 	path := filepath.Join(t.TempDir(), "small")
-	if _, err := Write(m, path, Options{Recipe: recipe}); err != nil {
+	if _, err := Write(t.Context(), m, path, Options{Recipe: recipe}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(m, path, Options{Recipe: recipe}); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if _, err := Write(t.Context(), m, path, Options{Recipe: recipe}); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("again: %v", err)
 	}
 	q, err := weights.Open(path)
@@ -282,7 +295,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if _, err := Write(q, path+"2", Options{Recipe: recipe}); err == nil || !strings.Contains(err.Error(), "already; give the unquantised model") {
+	if _, err := Write(t.Context(), q, path+"2", Options{Recipe: recipe}); err == nil || !strings.Contains(err.Error(), "already; give the unquantised model") {
 		t.Errorf("quantised twice: %v", err)
 	}
 	for _, name := range []string{"k_proj", "down_proj"} {
@@ -292,7 +305,7 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 		out := filepath.Join(t.TempDir(), "bad")
-		if _, err := Write(bad, out, Options{Recipe: recipe}); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "infinities") {
+		if _, err := Write(t.Context(), bad, out, Options{Recipe: recipe}); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "infinities") {
 			t.Errorf("infinity in %s: %v", name, err)
 		}
 		if left, _ := filepath.Glob(out + "*"); len(left) > 0 {
@@ -343,6 +356,8 @@ func BenchmarkNVFP4(b *testing.B) {
 	w := matrix("w", 256, 1024, func(int) float32 { return float32(rng.NormFloat64()) })
 	b.SetBytes(int64(len(w.Data)))
 	for b.Loop() {
-		toNVFP4(w, 500)
+		if _, err := toNVFP4(b.Context(), w, 500); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -1,9 +1,12 @@
 package quantize
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"velo/engine/weights"
@@ -66,10 +69,10 @@ func encodeBF16(v float32) uint16 {
 }
 
 // largest is the largest magnitude in t, and whether all values are finite.
-func largest(t *weights.Tensor) (amax float32, finite bool) {
+func largest(ctx context.Context, t *weights.Tensor) (amax float32, finite bool, err error) {
 	var mutex sync.Mutex
 	finite = true
-	eachRow(t, func(row []float32, _ int) {
+	err = eachRow(ctx, t, func(row []float32, _ int) {
 		m, ok := float32(0), true
 		for _, v := range row {
 			a := float32(math.Abs(float64(v)))
@@ -79,19 +82,19 @@ func largest(t *weights.Tensor) (amax float32, finite bool) {
 		amax, finite = max(amax, m), finite && ok
 		mutex.Unlock()
 	})
-	return amax, finite
+	return amax, finite, err
 }
 
 // toNVFP4 rounds a matrix: the scale of 16 neighbours is e4m3(amax₁₆/6 ·
 // divisor), a code the e2m1 nearest to value · divisor / scale. divisor is 6 ·
 // 448 / amax of the matrix or of those that are fused with it, so that the
 // largest scale is 448 (NVIDIA's two-level scaling).
-func toNVFP4(t *weights.Tensor, divisor float32) *weights.Tensor {
+func toNVFP4(ctx context.Context, t *weights.Tensor, divisor float32) (*weights.Tensor, error) {
 	rows, cols := t.Rows(), t.Cols()
 	groups := cols / weights.NVFP4Group
 	out := &weights.Tensor{Name: t.Name, Type: weights.NVFP4, Shape: t.Shape,
 		Data: make([]byte, rows*cols/2), Scale: make([]byte, rows*groups), Global: float32(1 / float64(divisor))}
-	eachRow(t, func(row []float32, i int) {
+	err := eachRow(ctx, t, func(row []float32, i int) {
 		for g := range groups {
 			values := row[g*weights.NVFP4Group : (g+1)*weights.NVFP4Group]
 			m := float32(0)
@@ -111,15 +114,15 @@ func toNVFP4(t *weights.Tensor, divisor float32) *weights.Tensor {
 			}
 		}
 	})
-	return out
+	return out, err
 }
 
 // toFP8 rounds a matrix with one scale a row, amax/448 as a bfloat16, which is
 // what transformers keeps a scale in.
-func toFP8(t *weights.Tensor) *weights.Tensor {
+func toFP8(ctx context.Context, t *weights.Tensor) (*weights.Tensor, error) {
 	out := &weights.Tensor{Name: t.Name, Type: weights.FP8Row, Shape: t.Shape,
 		Data: make([]byte, t.Rows()*t.Cols()), Scale: make([]byte, 4*t.Rows())}
-	eachRow(t, func(row []float32, i int) {
+	err := eachRow(ctx, t, func(row []float32, i int) {
 		m := float32(0)
 		for _, v := range row {
 			m = max(m, float32(math.Abs(float64(v))))
@@ -133,33 +136,40 @@ func toFP8(t *weights.Tensor) *weights.Tensor {
 			out.Data[i*len(row)+j] = encodeE4M3(v / scale)
 		}
 	})
-	return out
+	return out, err
 }
 
-// eachRow calls f with every row of t, on all cores.
-func eachRow(t *weights.Tensor, f func(row []float32, i int)) {
+// eachRow calls f with every row of t, on all cores. The error is that of ctx, or of a row that could not
+// be read.
+func eachRow(ctx context.Context, t *weights.Tensor, f func(row []float32, i int)) error {
 	rows := t.Rows()
 	workers := min(runtime.GOMAXPROCS(0), rows)
+	failed := make([]error, workers)
 	var wait sync.WaitGroup
 	for w := range workers {
 		wait.Go(func() {
+			defer weights.Recover(debug.SetPanicOnFault(true), &failed[w])
 			row := make([]float32, t.Cols())
-			for i := w * rows / workers; i < (w+1)*rows/workers; i++ {
+			for i := w * rows / workers; i < (w+1)*rows/workers && ctx.Err() == nil; i++ {
 				t.Row(row, i)
 				f(row, i)
 			}
 		})
 	}
 	wait.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(failed...)
 }
 
 // compare is how far q is from t: the root mean square of the differences over
 // that of t (0 where t is all zero), and the largest difference.
-func compare(t, q *weights.Tensor) (rms, largest float64) {
+func compare(ctx context.Context, t, q *weights.Tensor) (rms, largest float64, err error) {
 	var mutex sync.Mutex
-	var errors, energy float64
+	var noise, energy float64
 	other := sync.Pool{New: func() any { r := make([]float32, q.Cols()); return &r }}
-	eachRow(t, func(row []float32, i int) {
+	err = eachRow(ctx, t, func(row []float32, i int) {
 		rounded := other.Get().(*[]float32)
 		defer other.Put(rounded)
 		q.Row(*rounded, i)
@@ -169,11 +179,11 @@ func compare(t, q *weights.Tensor) (rms, largest float64) {
 			e, s, m = e+d*d, s+float64(v)*float64(v), max(m, math.Abs(d))
 		}
 		mutex.Lock()
-		errors, energy, largest = errors+e, energy+s, max(largest, m)
+		noise, energy, largest = noise+e, energy+s, max(largest, m)
 		mutex.Unlock()
 	})
 	if energy > 0 {
-		rms = math.Sqrt(errors / energy)
+		rms = math.Sqrt(noise / energy)
 	}
-	return rms, largest
+	return rms, largest, err
 }

@@ -29,7 +29,7 @@ func (f *failing) Read(x ops.Buffer, rows int) []float32 {
 // TestDeviceFails: requests in flight, of which one waits, are told what the device said; health says
 // that the engine is dead, and later requests are refused.
 func TestDeviceFails(t *testing.T) {
-	e, err := engine.Load(folders(), engine.Options{Context: 512, Lanes: 2, Workers: 1})
+	e, err := engine.Load(t.Context(), folders(), engine.Options{Context: 512, Lanes: 2, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func start(t testing.TB, change func(*Options, *sched.Options)) *rig {
 
 func startOn(t testing.TB, path string, context_ int, change func(*Options, *sched.Options)) *rig {
 	t.Helper()
-	e, err := engine.Load(path, engine.Options{Context: context_, Lanes: 4, Workers: 1})
+	e, err := engine.Load(t.Context(), path, engine.Options{Context: context_, Lanes: 4, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func newSoak(t testing.TB, family string) *soak {
 	t.Helper()
 	s := &soak{alone: map[string]string{}}
 	dir := enginetest.Folder(t, family)
-	e, err := engine.Load(dir, engine.Options{Context: soakContext, Lanes: soakLanes, Tokens: 6 * soakContext, Checkpoints: 8})
+	e, err := engine.Load(t.Context(), dir, engine.Options{Context: soakContext, Lanes: soakLanes, Tokens: 6 * soakContext, Checkpoints: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

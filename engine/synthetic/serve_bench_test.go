@@ -57,7 +57,7 @@ func BenchmarkServe(b *testing.B) {
 		b.Fatal(err)
 	}
 	const prompt = 16384
-	e, err := engine.Open(w, engine.Options{Backend: "cuda", Context: prompt + 2048, Lanes: 16, Tokens: 8 * prompt, Checkpoints: 24})
+	e, err := engine.Open(b.Context(), w, engine.Options{Backend: "cuda", Context: prompt + 2048, Lanes: 16, Tokens: 8 * prompt, Checkpoints: 24})
 	if err != nil {
 		b.Skip(err)
 	}

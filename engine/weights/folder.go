@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -206,26 +205,9 @@ func findShards(dir string) ([]string, error) {
 // readSmall reads a file of the folder, nil if there is none. A file larger
 // than limit is refused before it is read.
 func readSmall(dir, name string, limit int64) ([]byte, error) {
-	f, err := os.Open(filepath.Join(dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	data, err := ReadFile(filepath.Join(dir, name), limit)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, plain(err))
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, plain(err))
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	case info.Size() > limit:
-		return nil, fmt.Errorf("%s has %d bytes; more than %d are not read", name, info.Size(), limit)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, plain(err))
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return data, nil
 }

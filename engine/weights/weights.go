@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +14,8 @@ import (
 // Model is an opened model. Its tensors point into mapped files, so they are
 // valid until Close. Reading from many goroutines at once is safe.
 //
-// A file that another process shortens while it is mapped faults on reading;
-// that is true of every memory-mapped file and cannot be checked beforehand.
+// A file that another process shortens while it is mapped, or whose disk fails,
+// faults on reading, which no check beforehand can rule out: see [Recover].
 type Model struct {
 	// Path is the folder or file that was opened.
 	Path string
@@ -55,23 +56,8 @@ type TokenizerFiles struct {
 // files, or a .gguf file. It fails on anything that is missing, truncated,
 // contradictory or of a kind that is not computed here.
 func Open(path string) (*Model, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("cannot open model %s: there is no such file or folder", path)
-		}
-		return nil, fmt.Errorf("cannot open model %s: %w", path, err)
-	}
 	m := &Model{Path: path, tensors: map[string]*Tensor{}, halves: map[string]int{}}
-	switch {
-	case info.IsDir():
-		err = m.openFolder(path)
-	case info.Mode().IsRegular():
-		err = m.openFile(path)
-	default:
-		err = errors.New("it is neither a file nor a folder")
-	}
-	if err != nil {
+	if err := m.open(path); err != nil {
 		_ = m.Close()
 		return nil, fmt.Errorf("cannot open model %s: %w", path, err)
 	}
@@ -83,6 +69,23 @@ func Open(path string) (*Model, error) {
 	}
 	slices.Sort(m.names)
 	return m, nil
+}
+
+func (m *Model) open(path string) (err error) {
+	defer Recover(debug.SetPanicOnFault(true), &err)
+	info, err := os.Stat(path)
+	switch {
+	case path == "":
+		return errors.New("its path is empty; give a folder or a .gguf file")
+	case err != nil:
+		if err = missing(path, err); errors.Is(err, fs.ErrNotExist) {
+			err = errors.New("there is no such file or folder")
+		}
+		return err
+	case info.IsDir():
+		return m.openFolder(path)
+	}
+	return m.openFile(path)
 }
 
 // openFile opens a model that is one file.
