@@ -100,12 +100,13 @@ func sumOf(v []float64) (sum float64) {
 	return sum
 }
 
-// duration is the time from the first t0 to the last end.
+// duration is the time from the first t0 to the last end, without warm-up steps between, which those
+// tools do not have.
 func (f *foreign) duration() Num {
 	if f.from >= f.to {
 		return Missing
 	}
-	return between(f.from, f.to)
+	return between(f.from, f.to-f.run.Whole.Paused)
 }
 
 // per is n over the duration of the run.
@@ -168,7 +169,7 @@ func (f *foreign) vllm() {
 	n := float64(len(f.ok))
 	f.add("completed", Num(n), "requests that ended well")
 	f.add("failed", Num(f.run.Failed), "failed requests")
-	f.add("duration", f.duration(), "first t0 to last end, s")
+	f.add("duration", f.duration(), "first t0 to last end, warm-up steps between left out, s")
 	f.add("total_input_tokens", Num(input), "Σ prompt tokens")
 	f.add("total_output_tokens", Num(output), "Σ completion tokens by usage")
 	f.add("request_throughput", f.per(n), "completed/duration")

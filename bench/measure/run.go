@@ -332,7 +332,7 @@ func (c *computation) windows(measured []*Request, flows []*flow) {
 	v := c.curveOf(all)
 	r.Whole = noSpan("no token came")
 	if from, to, ok := bounds(measured); ok {
-		r.Whole = c.span(from, to, v)
+		r.Whole = c.spanWithout(from, to, c.pauses(flows), v)
 	}
 	if c.session.Header.Plan.Rate > 0 {
 		r.Steady = c.steadyOpen(measured, v)
@@ -366,7 +366,7 @@ func (c *computation) ratios(g *group, measured []*Request) {
 	if n > 0 {
 		r.GoodFraction, r.ErrorRate = Num(r.Good)/Num(n), Num(r.Failed)/Num(n)
 	}
-	if t := seconds(r.Whole.To - r.Whole.From); r.Whole.None == "" && t > 0 {
+	if t := seconds(r.Whole.Time()); r.Whole.None == "" && t > 0 {
 		r.Goodput = Num(r.Good) / t
 	}
 	r.Acceptance = quotient(accepted, drafted)
@@ -402,7 +402,7 @@ func (c *computation) invariants(flows []*flow) {
 			asked = plan.Workers
 		}
 		if most > asked {
-			say("%d requests were in flight in step %d, %d were asked for", most, f.steps[0].Number, asked)
+			say("%s in flight at once in step %d, %d were asked for", plural(most, "request"), f.steps[0].Number, asked)
 		}
 	}
 	for _, d := range []*Dist{&r.TTFT, &r.E2E, &r.TPOT, &r.Rate, &r.ICL, &r.ITL} {

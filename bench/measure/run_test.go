@@ -78,7 +78,7 @@ func TestSteady(t *testing.T) {
 	}{
 		{"too few completions", 4, together(4, func(w int) []script { return back(w, 5, 51, 100, 10, 1) }), 0, 0,
 			"20 requests completed while at least 3 of 4 streams ran, 30 are needed"},
-		{"one stream with long pauses", 1, back(0, 40, 11, 50, 10, 100), 0, 0, "1 requests completed while at least 1 of 1"},
+		{"one stream with long pauses", 1, back(0, 40, 11, 50, 10, 100), 0, 0, "1 request completed while at least 1 of 1"},
 		{"one stream with short pauses", 1, back(0, 40, 11, 50, 10, 49), 0, at(40*150 + 39*49), ""},
 		{"never together", 8, together(3, func(w int) []script { return back(w, 20, 11, 50, 10, 1) }), 0, 0, "never ran together"},
 		{"one of two suffices", 2, append(back(0, 30, 11, 50, 10, 1),
@@ -412,4 +412,37 @@ func equal(a, b []float64) bool {
 		}
 	}
 	return true
+}
+
+// Warm-up steps that drain between measured ones are in no number of the run: neither their tokens nor
+// their time. One stream without a pause is one request in flight, and Little's law holds.
+func TestDrainedWarmupBetweenSteps(t *testing.T) {
+	s := &bench.Session{Header: bench.Header{ID: "00000000000100000000"}}
+	begin, n := 0.0, 0
+	for step := range 6 {
+		warmup := step%2 == 0
+		s.Append(&bench.Step{Number: step, Index: step / 2, Workers: 1, Barrier: true, Warmup: warmup})
+		for range 2 {
+			x := script{start: begin, at: every(100, 10, 41), step: step, warmup: warmup}
+			feed(s, x.exchange(n))
+			begin, n = begin+500, n+1
+		}
+	}
+	r := Compute(s, Options{})
+	if r.Whole.Requests != 6 || r.Whole.Tokens != 6*41 || r.Whole.Paused != at(2*1000) || r.Whole.Time() != at(3*1000) {
+		t.Errorf("%d requests, %d tokens in %v, %v left out", r.Whole.Requests, r.Whole.Tokens, r.Whole.Time(), r.Whole.Paused)
+	}
+	agree(t, "request rate", r.Whole.RequestRate, 2)
+	agree(t, "goodput", r.Goodput, 2)
+	agree(t, "output rate", r.Whole.OutputRate, 82)
+	agree(t, "in flight", r.Whole.InFlight, 1)
+	agree(t, "Little's law", r.Whole.RequestRate*r.E2E.Mean, r.Whole.InFlight)
+	for _, x := range As("vllm", r) {
+		switch x.Metric {
+		case "duration":
+			agree(t, "vllm's duration", x.Value, 3)
+		case "output_throughput":
+			agree(t, "vllm's output throughput", x.Value, 82)
+		}
+	}
 }

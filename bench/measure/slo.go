@@ -324,7 +324,7 @@ func (c *computation) judgeRun(x *Objective, o objective, measured []*Request) {
 	}
 	if o.name == "error_rate" {
 		x.Value = Num(failed) / Num(len(measured))
-	} else if t := seconds(c.run.Whole.To - c.run.Whole.From); t > 0 {
+	} else if t := seconds(c.run.Whole.Time()); t > 0 {
 		x.Value = Num(good) / t
 	} else {
 		x.Value = 0

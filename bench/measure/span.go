@@ -17,7 +17,11 @@ type Span struct {
 	RequestRate Num    // requests/s
 	InFlight    Num    // mean, time-weighted
 	InFlightMax int
+	Paused      time.Duration // drained warm-up steps within, which nothing here counts
 }
+
+// Time is how long the window lasts, without the warm-up steps in it.
+func (s Span) Time() time.Duration { return s.To - s.From - s.Paused }
 
 // noSpan is a window that does not exist.
 func noSpan(why string) Span {
@@ -136,12 +140,36 @@ func (v curve) atLeast(n int) []reach {
 
 // span counts what arrived in (from, to], and at from itself where it is the start of the run.
 func (c *computation) span(from, to time.Duration, v curve) Span {
-	s := Span{From: from, To: to, OutputRate: Missing, RequestRate: Missing}
-	s.Tokens, s.Requests = c.received(from, to)
-	s.InFlight, s.InFlightMax = v.over(from, to)
-	if t := seconds(to - from); t > 0 {
+	return c.spanWithout(from, to, nil, v)
+}
+
+// spanWithout leaves out pauses, which are in order and do not overlap.
+func (c *computation) spanWithout(from, to time.Duration, pauses []reach, v curve) Span {
+	s := Span{From: from, To: to, OutputRate: Missing, RequestRate: Missing, InFlight: Missing}
+	area := 0.0
+	count := func(part reach) {
+		tokens, requests := c.received(part.from, part.to)
+		mean, most := v.over(part.from, part.to)
+		s.Tokens, s.Requests, s.InFlightMax = s.Tokens+tokens, s.Requests+requests, max(s.InFlightMax, most)
+		if part.length() > 0 {
+			area += float64(mean) * float64(part.length())
+		}
+	}
+	at := from
+	for _, p := range pauses {
+		p.from, p.to = max(p.from, at), min(p.to, to)
+		if p.length() <= 0 {
+			continue
+		}
+		count(reach{at, p.from})
+		s.Paused += p.length()
+		at = p.to
+	}
+	count(reach{at, to})
+	if t := seconds(s.Time()); t > 0 {
 		s.OutputRate = Num(s.Tokens) / t
 		s.RequestRate = Num(s.Requests) / t
+		s.InFlight = Num(area / float64(s.Time()))
 	}
 	return s
 }

@@ -46,6 +46,25 @@ func (c *computation) flows() []*flow {
 	return out
 }
 
+// pauses are the stretches that warm-up steps take which drain before the next step begins: from the
+// end of the measured requests before them to the first t0 of those after them.
+func (c *computation) pauses(flows []*flow) []reach {
+	var out []reach
+	end, begun, warm := -farthest, false, false
+	for _, f := range flows {
+		from, to, ok := c.limits(f.measured)
+		if !ok {
+			warm = warm || len(f.requests) > 0
+			continue
+		}
+		if begun && warm && from > end {
+			out = append(out, reach{end, from})
+		}
+		end, begun, warm = max(end, to), true, false
+	}
+	return out
+}
+
 // target is the number of streams that were to run together.
 func (f *flow) target() int { return max(1, f.steps[0].Workers) }
 
@@ -71,8 +90,8 @@ func (c *computation) steady(flows []*flow, limits func(*flow) (from, to time.Du
 				best, of = part, f
 			} else if part.length() > longest.length() {
 				longest = part
-				short = fmt.Sprintf("no steady state: %d requests completed while at least %d of %d streams ran, %d are needed",
-					n, enough, f.target(), need)
+				short = fmt.Sprintf("no steady state: %s completed while at least %d of %d streams ran, %d are needed",
+					plural(n, "request"), enough, f.target(), need)
 			}
 		}
 	}
@@ -96,7 +115,15 @@ func (c *computation) steadyOpen(requests []*Request, v curve) Span {
 	}
 	s := c.span(from, to, v)
 	if s.Requests < 30 {
-		return noSpan(fmt.Sprintf("no steady state: %d requests completed between the first and the last planned arrival, 30 are needed", s.Requests))
+		return noSpan(fmt.Sprintf("no steady state: %s completed between the first and the last planned arrival, 30 are needed", plural(s.Requests, "request")))
 	}
 	return s
+}
+
+// plural is a number with its noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

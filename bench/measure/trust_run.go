@@ -82,7 +82,7 @@ func (t *panel) support() Check {
 		// support is as true as ever.
 		k.Level = Amber
 	}
-	k.Value = fmt.Sprintf("%d requests with a TTFT", n)
+	k.Value = plural(n, "request") + " with a TTFT"
 	return k
 }
 

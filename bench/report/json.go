@@ -175,7 +175,7 @@ func distJSON(x dist) distObject {
 }
 
 func spanJSON(s measure.Span) map[string]any {
-	m := map[string]any{"from_ns": int64(s.From), "to_ns": int64(s.To), "tokens": s.Tokens, "requests": s.Requests,
+	m := map[string]any{"from_ns": int64(s.From), "to_ns": int64(s.To), "paused_ns": int64(s.Paused), "tokens": s.Tokens, "requests": s.Requests,
 		"output_rate": s.OutputRate, "request_rate": s.RequestRate, "in_flight": s.InFlight, "in_flight_max": s.InFlightMax, "none": nil}
 	if s.None != "" {
 		m["none"] = s.None

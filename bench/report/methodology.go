@@ -61,7 +61,11 @@ func spanWords(s measure.Span) string {
 	if s.None != "" || s.To <= s.From {
 		return ""
 	}
-	return ", " + durationText(s.To-s.From)
+	words := ", " + durationText(s.Time())
+	if s.Paused > 0 {
+		words += fmt.Sprintf(" without the %s of warm-up steps between, whose time and tokens count nowhere", durationText(s.Paused))
+	}
+	return words
 }
 
 func steadyWords(s measure.Span) string {

@@ -59,7 +59,7 @@ func spanNote(s measure.Span) string {
 	if s.None != "" {
 		return oneLine(s.None, 90)
 	}
-	return fmt.Sprintf("%s in %s", plural(s.Tokens, "token"), durationText(s.To-s.From))
+	return fmt.Sprintf("%s in %s", plural(s.Tokens, "token"), durationText(s.Time()))
 }
 
 func (b *builder) rollingNote() string {

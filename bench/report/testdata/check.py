@@ -99,6 +99,8 @@ def main(base):
     for raw in events["requests"]:
         n, r = raw["number"], claimed[raw["number"]]
         m = ours[n] = measure(raw, chunks.get(n), ends.get(n), r["tokens_by_chunk"], r["source"])
+        m["end"] = (ends.get(n) or {}).get("end")
+        m["end"] = m["end"] / 1e9 if m["end"] is not None else m["at"][-1] if m["at"] else None
         m["warmup"] = raw.get("warmup", False)
         m["status"] = ends[n]["status"] if n in ends else ""
         u = ((ends.get(n) or {}).get("usage") or {}).get("completion", -1)
@@ -122,10 +124,40 @@ def main(base):
     last = [m["at"][-1] for m in measured if m["at"]]
     if begun and last and report["whole"]["none"] is None:
         a, b = min(begun), max(last)
-        same("output_rate", report["numbers"]["output_rate"]["value"], sum(n for t, n in arrivals if a <= t <= b) / (b - a))
+        pauses = warmup_between(events["steps"] or [], ours)
+        paused = sum(max(0, min(q, b) - max(p, a)) for p, q in pauses)
+        in_pause = lambda t: any(p < t <= q for p, q in pauses)
+        time = b - a - paused
+        same("paused", report["whole"]["paused_ns"] / 1e9, paused)
+        same("output_rate", report["numbers"]["output_rate"]["value"],
+             sum(n for t, n in arrivals if a <= t <= b and not in_pause(t)) / time)
+        met = report["numbers"]["goodput"]["value"]
+        if met is not None and not report["objectives"]:
+            same("goodput", met, len([m for m in measured if m["status"] == "ok"]) / time)
 
     check_files(base, report, ours)
     return report
+
+
+def warmup_between(steps, ours):
+    """The stretches between measured requests that drained warm-up steps take."""
+    flows = []
+    for i, s in enumerate(sorted(steps, key=lambda s: s["number"])):
+        if i == 0 or before.get("barrier") or before["workers"] != s["workers"]:
+            flows.append([])
+        flows[-1] += [m for m in ours.values() if m["step"] == s["number"]]
+        before = s
+    pauses, end, warm = [], None, False
+    for flow in flows:
+        spans = [(m["start"], m["end"]) for m in flow if not m["warmup"] and m["end"] is not None and m["end"] > m["start"]]
+        if not spans:
+            warm = warm or bool(flow)
+            continue
+        first = min(a for a, _ in spans)
+        if end is not None and warm and first > end:
+            pauses.append((end, first))
+        end, warm = max([b for _, b in spans] + ([end] if end is not None else [])), False
+    return pauses
 
 
 def check_distribution(name, got, values):
