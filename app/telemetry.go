@@ -1,11 +1,11 @@
 package app
 
 import (
-	"bytes"
-	"crypto/tls"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -27,12 +27,14 @@ type theTelemetry struct {
 	mu         sync.Mutex
 	settings   console.TelemetrySettings
 	token      string
-	tls        *tls.Config // nil = plain text
-	measuring  int         // runs that go on
+	pages      map[string]string // tokens of metrics pages, by the pages' IDs
+	tls        *otlp.Certificate // nil = plain text
+	measuring  int               // runs that go on
 	recordings map[string]*otlp.Recording
+	written    map[string]int64 // bytes on disk of those
 	recorded   []console.TelemetryRecorded
-	kept       sync.WaitGroup // of recordings that are being kept
-	disk       console.TelemetryDisk
+	kept       sync.WaitGroup        // of recordings that are being kept
+	disk       console.TelemetryDisk // without recordings that go on
 	closed     bool
 	end        chan struct{}
 }
@@ -42,9 +44,16 @@ var _ console.Telemetry = (*theTelemetry)(nil)
 // Where the receiver's settings are in the store, and its token among the secrets.
 const (
 	telemetrySettingsName   = "telemetry"
-	telemetrySettingsSchema = 1
+	telemetrySettingsSchema = 2
 	telemetryTokenID        = "telemetry"
+	telemetryPageID         = "telemetry page " // and the page's ID
 )
+
+// keptTelemetry is the settings as they are stored.
+type keptTelemetry struct {
+	console.TelemetrySettings
+	Polls []string `json:",omitempty"` // of schema 1: metrics pages without token and interval
+}
 
 // shareWhileMeasuring is what of one core records may take while a run goes on: more would be taken
 // from who reads the tokens.
@@ -62,15 +71,19 @@ func defaultTelemetry() console.TelemetrySettings {
 }
 
 func newTelemetry(c *theConsole) *theTelemetry {
-	t := &theTelemetry{console: c, receiver: otlp.New(otlp.Options{}), settings: defaultTelemetry(), recordings: map[string]*otlp.Recording{}, end: make(chan struct{})}
-	kept := t.settings
+	t := &theTelemetry{console: c, receiver: otlp.New(otlp.Options{}), settings: defaultTelemetry(), pages: map[string]string{},
+		recordings: map[string]*otlp.Recording{}, written: map[string]int64{}, end: make(chan struct{})}
+	kept := keptTelemetry{TelemetrySettings: t.settings}
 	kept.HTTP = nil // a list that is read is not to be written over the default one
 	found, err := c.store.Settings(telemetrySettingsName, telemetrySettingsSchema, &kept)
 	switch {
 	case err != nil:
 		c.notice("The settings of the receiver of telemetry could not be read, it is off: " + err.Error())
 	case found:
-		t.settings = kept
+		t.settings = kept.TelemetrySettings
+		for _, u := range kept.Polls {
+			t.settings.Pages = append(t.settings.Pages, console.TelemetryPage{ID: rand.Text(), URL: u, Every: otlp.PollEvery})
+		}
 	}
 	if t.settings.HasToken {
 		if t.token, err = c.secrets.Get(telemetryTokenID); err != nil || t.token == "" {
@@ -78,6 +91,16 @@ func newTelemetry(c *theConsole) *theTelemetry {
 			t.settings.On = false
 			c.notice("The receiver of telemetry is off: its token could not be read from the " + c.secrets.Where() + ". Enter it again on the Telemetry page.")
 		}
+	}
+	for _, p := range t.settings.Pages {
+		if !p.HasToken {
+			continue
+		}
+		key, err := c.secrets.Get(telemetryPageID + p.ID)
+		if err != nil || key == "" {
+			c.notice("The token of the metrics page " + p.URL + " could not be read from the " + c.secrets.Where() + ". Enter it again on the Telemetry page.")
+		}
+		t.pages[p.ID] = key
 	}
 	if t.tls, err = receiverTLS(t.settings, nil); err != nil && t.settings.On {
 		t.settings.On = false // in plain text it would take what is to be secret
@@ -92,7 +115,7 @@ func newTelemetry(c *theConsole) *theTelemetry {
 // config is what the receiver is to do. t.mu is held, or t not yet shared.
 func (t *theTelemetry) config() otlp.Config {
 	s := t.settings
-	c := otlp.Config{Enabled: s.On, Token: t.token, TLS: t.tls, Streams: stream.Options{Keep: s.Keep, Bytes: s.KeepBytes}}
+	c := otlp.Config{Enabled: s.On, Token: t.token, Certificate: t.tls, Streams: stream.Options{Keep: s.Keep, Bytes: s.KeepBytes}}
 	at := func(port int) string { return net.JoinHostPort(s.Host, strconv.Itoa(port)) }
 	if s.GRPC > 0 {
 		c.GRPC = []string{at(s.GRPC)}
@@ -100,8 +123,8 @@ func (t *theTelemetry) config() otlp.Config {
 	for _, p := range s.HTTP {
 		c.HTTP = append(c.HTTP, at(p))
 	}
-	for _, u := range s.Polls {
-		c.Poll = append(c.Poll, otlp.Poll{URL: u})
+	for _, p := range s.Pages {
+		c.Poll = append(c.Poll, otlp.Poll{URL: p.URL, Every: p.Every, Token: t.pages[p.ID]})
 	}
 	if t.measuring > 0 {
 		c.Limits.Core = shareWhileMeasuring
@@ -114,7 +137,7 @@ func (t *theTelemetry) Settings() console.TelemetrySettings {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.settings
-	s.HTTP, s.Polls = slices.Clone(s.HTTP), slices.Clone(s.Polls)
+	s.HTTP, s.Pages = slices.Clone(s.HTTP), slices.Clone(s.Pages)
 	return s
 }
 
@@ -130,7 +153,7 @@ func checkReceiver(s console.TelemetrySettings) error {
 		}
 	}
 	switch {
-	case len(ports) == 0 && len(s.Polls) == 0:
+	case len(ports) == 0 && len(s.Pages) == 0:
 		return errors.New("cannot receive anything: name a port for gRPC or for HTTP, or a metrics page")
 	case s.Keep < time.Minute || s.Keep > 24*time.Hour:
 		return errors.New("cannot keep streams so long: from 1 minute to 24 hours")
@@ -149,26 +172,72 @@ func checkReceiver(s console.TelemetrySettings) error {
 	case s.DiskBytes != 0 && s.DiskBytes < 1<<20 || s.DiskBytes > 1<<50:
 		return errors.New("cannot give recordings so much of the disk: from 1 MiB on, or 0 for no bound")
 	}
+	for _, p := range s.Pages {
+		u, err := url.Parse(p.URL)
+		switch {
+		case err != nil:
+			return fmt.Errorf("cannot read the metrics page %q: its address is none such as http://127.0.0.1:8000/metrics", p.URL)
+		case u.User != nil:
+			u.User = nil
+			return fmt.Errorf("cannot keep a name and a password in the address %s: whoever reads the settings would have them; enter a token instead", u)
+		case p.Every < leastPageEvery || p.Every > mostPageEvery:
+			return fmt.Errorf("cannot read %s every %v: from %v to %v", p.URL, p.Every, leastPageEvery, mostPageEvery)
+		}
+	}
 	return nil
 }
 
-// receiverTLS is TLS with the certificate of the settings, nil where they have none. Where the certificate is that
-// of was it is was itself: listeners stay open.
-func receiverTLS(s console.TelemetrySettings, was *tls.Config) (*tls.Config, error) {
+// Times between two readings of a metrics page that can be chosen.
+const (
+	leastPageEvery = time.Second
+	mostPageEvery  = time.Minute
+)
+
+// receiverTLS is the certificate of the settings, nil where they have none. One that is of the same files as before
+// is the one before: it is read anew by itself, listeners stay open, and files that are broken just now are no reason
+// to refuse other settings.
+func receiverTLS(s console.TelemetrySettings, was *otlp.Certificate) (*otlp.Certificate, error) {
 	switch {
 	case s.Certificate == "" && s.Key == "":
 		return nil, nil
 	case s.Certificate == "" || s.Key == "":
 		return nil, errors.New("cannot receive over TLS: name both the file of the certificate and that of its key")
+	case was != nil && was.Files(s.Certificate, s.Key):
+		return was, nil
 	}
-	pair, err := tls.LoadX509KeyPair(s.Certificate, s.Key)
+	c, err := otlp.OpenCertificate(s.Certificate, s.Key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot receive over TLS: %w", err)
 	}
-	if was != nil && slices.EqualFunc(was.Certificates[0].Certificate, pair.Certificate, bytes.Equal) {
-		return was, nil
+	return c, nil
+}
+
+// pageTokens gives new pages their IDs and takes the tokens out of the list: all of them by ID, and those that were
+// changed, empty ones to be removed.
+func pageTokens(pages []console.TelemetryPage, was []console.TelemetryPage, had map[string]string) (all, changed map[string]string) {
+	all, changed = map[string]string{}, map[string]string{}
+	for _, p := range was {
+		if p.HasToken && !slices.ContainsFunc(pages, func(x console.TelemetryPage) bool { return x.ID == p.ID }) {
+			changed[p.ID] = ""
+		}
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+	for i := range pages {
+		p := &pages[i]
+		old := slices.IndexFunc(was, func(x console.TelemetryPage) bool { return x.ID == p.ID })
+		if p.ID == "" || old < 0 {
+			p.ID, p.HasToken = rand.Text(), false
+		} else {
+			p.HasToken = was[old].HasToken
+		}
+		if key, ok := had[p.ID]; ok && p.HasToken {
+			all[p.ID] = key
+		}
+		if p.Token != nil {
+			p.HasToken, all[p.ID], changed[p.ID] = *p.Token != "", *p.Token, *p.Token
+			p.Token = nil
+		}
+	}
+	return all, changed
 }
 
 // SaveSettings implements console.Telemetry.
@@ -176,11 +245,11 @@ func (t *theTelemetry) SaveSettings(s console.TelemetrySettings, token *string) 
 	if err := checkReceiver(s); err != nil {
 		return err
 	}
-	s.HTTP, s.Polls = slices.Clone(s.HTTP), slices.Clone(s.Polls)
+	s.HTTP, s.Pages = slices.Clone(s.HTTP), slices.Clone(s.Pages)
 	t.saving.Lock()
 	defer t.saving.Unlock()
 	t.mu.Lock()
-	was, key, secret := t.settings, t.token, t.tls
+	was, key, secret, had := t.settings, t.token, t.tls, t.pages
 	t.mu.Unlock()
 	files, err := receiverTLS(s, secret)
 	if err != nil && (s.On || s.Certificate != was.Certificate || s.Key != was.Key) {
@@ -193,11 +262,12 @@ func (t *theTelemetry) SaveSettings(s console.TelemetrySettings, token *string) 
 	if s.On && s.HasToken && key == "" {
 		return errors.New("cannot turn the receiver on: its token could not be read; enter it again, or remove it")
 	}
+	pages, changed := pageTokens(s.Pages, was.Pages, had)
 	t.mu.Lock()
 	old := t.token
-	t.settings, t.token, t.tls = s, key, files
+	t.settings, t.token, t.tls, t.pages = s, key, files, pages
 	if err = t.receiver.Configure(t.config()); err != nil {
-		t.settings, t.token, t.tls = was, old, secret
+		t.settings, t.token, t.tls, t.pages = was, old, secret, had
 	}
 	t.mu.Unlock()
 	if err != nil {
@@ -207,6 +277,11 @@ func (t *theTelemetry) SaveSettings(s console.TelemetrySettings, token *string) 
 	if token != nil {
 		if err := t.console.secrets.Set(telemetryTokenID, *token); err != nil {
 			return fmt.Errorf("cannot keep the receiver's token in the %s: %w", t.console.secrets.Where(), err)
+		}
+	}
+	for id, key := range changed {
+		if err := t.console.secrets.Set(telemetryPageID+id, key); err != nil {
+			return fmt.Errorf("cannot keep the token of a metrics page in the %s: %w", t.console.secrets.Where(), err)
 		}
 	}
 	if err := t.console.store.PutSettings(telemetrySettingsName, telemetrySettingsSchema, s); err != nil {
@@ -246,8 +321,9 @@ func (t *theTelemetry) Snapshot(q otlp.Query) console.TelemetrySnapshot {
 	s := console.TelemetrySnapshot{Snapshot: t.receiver.Snapshot(q)}
 	s.Sources = sourcesOf(&s.Snapshot)
 	t.mu.Lock()
-	s.Recorded, s.Disk = slices.Clone(t.recorded), t.disk
+	s.Recorded = slices.Clone(t.recorded)
 	t.mu.Unlock()
+	s.Disk = t.Disk()
 	slices.Reverse(s.Recorded)
 	s.Deaf = t.deaf(&s.State)
 	return s

@@ -49,7 +49,7 @@ func (t *theTelemetry) Record(streams []stream.Key) error {
 // keep waits for the end of a recording and makes its session whole.
 func (t *theTelemetry) keep(id string, r *otlp.Recording, rec *recording, title string) {
 	defer t.kept.Done()
-	<-r.Done()
+	t.weigh(id, r)
 	o := console.TelemetryRecorded{RecordingState: r.State(), Title: title, Ended: time.Now()}
 	if o.Title == "" {
 		o.Title = "Telemetry"
@@ -63,14 +63,40 @@ func (t *theTelemetry) keep(id string, r *otlp.Recording, rec *recording, title 
 			o.Title = sum.Title
 		}
 	}
+	disk, err := t.weighed() // with this one: it is never in neither sum
 	t.mu.Lock()
+	if err == nil {
+		t.disk = disk
+	}
 	delete(t.recordings, id)
+	delete(t.written, id)
 	t.recorded = append(t.recorded, o)
 	t.recorded = t.recorded[max(0, len(t.recorded)-mostRecorded):]
 	t.mu.Unlock()
 	t.retain()
 	t.console.changed(console.ChangedSessions)
 	t.console.changed(console.ChangedTelemetry)
+}
+
+// weighEvery is the time between two looks at what a recording has on disk.
+const weighEvery = 500 * time.Millisecond
+
+// weigh takes note of what a recording has on disk, until it ends.
+func (t *theTelemetry) weigh(id string, r *otlp.Recording) {
+	tick := time.NewTicker(weighEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.Done():
+			return
+		case <-tick.C:
+		}
+		if sum, err := t.console.store.Summary(id); err == nil { // there is none before something came
+			t.mu.Lock()
+			t.written[id] = sum.Bytes
+			t.mu.Unlock()
+		}
+	}
 }
 
 // StopRecording implements console.Telemetry.

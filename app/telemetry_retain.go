@@ -80,26 +80,36 @@ func (t *theTelemetry) retain() {
 
 // count takes note of what the recordings take on disk.
 func (t *theTelemetry) count() {
-	list, err := t.console.store.Sessions()
+	d, err := t.weighed()
 	if err != nil {
 		return // it was told when they were last looked through
-	}
-	var d console.TelemetryDisk
-	for _, x := range list {
-		if x.Told {
-			d.Recordings++
-			d.Bytes += x.Bytes
-			d.Oldest = x.Began // the list is newest first
-		}
 	}
 	t.mu.Lock()
 	t.disk = d
 	t.mu.Unlock()
 }
 
+// weighed is what the recordings that have ended take on disk.
+func (t *theTelemetry) weighed() (d console.TelemetryDisk, err error) {
+	list, err := t.console.store.Sessions()
+	for _, x := range list {
+		if x.Told && x.State != store.StateRunning {
+			d.Recordings++
+			d.Bytes += x.Bytes
+			d.Oldest = x.Began // the list is newest first
+		}
+	}
+	return d, err
+}
+
 // Disk implements console.Telemetry.
 func (t *theTelemetry) Disk() console.TelemetryDisk {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.disk
+	d := t.disk
+	for id := range t.recordings {
+		d.Writing++
+		d.WritingBytes += t.written[id]
+	}
+	return d
 }

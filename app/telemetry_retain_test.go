@@ -189,3 +189,35 @@ func TestARecordingThatACrashCutsOff(t *testing.T) {
 		t.Errorf("on disk are %+v", d)
 	}
 }
+
+// TestDiskTellsOfWhatIsWritten: a recording counts as one that is being written until it is one that is there, and is
+// never both or neither.
+func TestDiskTellsOfWhatIsWritten(t *testing.T) {
+	c, url := receiving(t)
+	tel := c.Telemetry()
+	if d := tel.Disk(); d.Recordings != 0 || d.Writing != 0 {
+		t.Fatalf("before anything was recorded: %+v", d)
+	}
+	if err := tel.Record(nil); err != nil {
+		t.Fatal(err)
+	}
+	if d := tel.Disk(); d.Recordings != 0 || d.Writing != 1 || d.WritingBytes != 0 {
+		t.Errorf("nothing came yet: %+v", d)
+	}
+	sendRecords(t, url, 3000)
+	wait(t, "something on disk", func() bool { return tel.Snapshot(otlp.Query{}).Disk.WritingBytes > 0 })
+	if d := tel.Disk(); d.Recordings != 0 || d.Bytes != 0 || d.Writing != 1 {
+		t.Errorf("while it is written: %+v", d)
+	}
+	tel.StopRecording(tel.Snapshot(otlp.Query{}).Recordings[0].ID)
+	var last console.TelemetryDisk
+	wait(t, "the end", func() bool {
+		if last = tel.Disk(); last.Recordings+last.Writing != 1 {
+			t.Fatalf("while it ends: %+v", last)
+		}
+		return last.Recordings == 1
+	})
+	if last.Bytes == 0 || last.WritingBytes != 0 || last.Oldest.IsZero() {
+		t.Errorf("when it has ended: %+v", last)
+	}
+}

@@ -138,7 +138,8 @@ func TestReceiverSettingsAreKept(t *testing.T) {
 	c := openedAt(t, dir)
 	url := receive(t, c)
 	want := c.Telemetry().Settings()
-	want.Keep, want.Tokens, want.Polls = 3*time.Minute, 4321, []string{"http://127.0.0.1:9/metrics"}
+	page := "the token of a page"
+	want.Keep, want.Tokens, want.Pages = 3*time.Minute, 4321, []console.TelemetryPage{{URL: "http://127.0.0.1:9/metrics", Every: 7 * time.Second, Token: &page}}
 	token := "a token of the test"
 	if err := c.Telemetry().SaveSettings(want, &token); err != nil {
 		t.Fatal(err)
@@ -148,11 +149,15 @@ func TestReceiverSettingsAreKept(t *testing.T) {
 	}
 	for name, bad := range map[string]func(*console.TelemetrySettings){
 		"port 0": func(s *console.TelemetrySettings) { s.HTTP = []int{0} }, "port 70000": func(s *console.TelemetrySettings) { s.GRPC = 70000 },
-		"twice": func(s *console.TelemetrySettings) { s.HTTP = append(s.HTTP, s.HTTP[0]) }, "nothing": func(s *console.TelemetrySettings) { s.HTTP, s.Polls = nil, nil },
+		"twice": func(s *console.TelemetrySettings) { s.HTTP = append(s.HTTP, s.HTTP[0]) }, "nothing": func(s *console.TelemetrySettings) { s.HTTP, s.Pages = nil, nil },
 		"a name": func(s *console.TelemetrySettings) { s.Host = "example" }, "no time": func(s *console.TelemetrySettings) { s.For = 0 },
 		"long ago": func(s *console.TelemetrySettings) { s.Back = 4 * time.Minute }, "memory": func(s *console.TelemetrySettings) { s.KeepBytes = 1 },
-		"page": func(s *console.TelemetrySettings) { s.Polls = []string{"ftp://x"} }, "tokens": func(s *console.TelemetrySettings) { s.Tokens = 0 },
-		"bytes": func(s *console.TelemetrySettings) { s.Bytes = 0 }, "keep": func(s *console.TelemetrySettings) { s.Keep = 0 },
+		"page":     func(s *console.TelemetrySettings) { s.Pages[0].URL = "ftp://x" },
+		"password": func(s *console.TelemetrySettings) { s.Pages[0].URL = "http://me:secret@x/metrics" },
+		"often":    func(s *console.TelemetrySettings) { s.Pages[0].Every = 999 * time.Millisecond },
+		"seldom":   func(s *console.TelemetrySettings) { s.Pages[0].Every = 61 * time.Second },
+		"tokens":   func(s *console.TelemetrySettings) { s.Tokens = 0 },
+		"bytes":    func(s *console.TelemetrySettings) { s.Bytes = 0 }, "keep": func(s *console.TelemetrySettings) { s.Keep = 0 },
 	} {
 		s := c.Telemetry().Settings()
 		bad(&s)
@@ -175,7 +180,7 @@ func TestReceiverSettingsAreKept(t *testing.T) {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		if bytes.Contains(data, []byte(token)) && !strings.Contains(filepath.Base(path), "secret") && !strings.Contains(filepath.Base(path), "key") {
+		if (bytes.Contains(data, []byte(token)) || bytes.Contains(data, []byte(page))) && !strings.Contains(filepath.Base(path), "secret") && !strings.Contains(filepath.Base(path), "key") {
 			t.Errorf("the token is in %s", path)
 		}
 		return err
@@ -186,8 +191,84 @@ func TestReceiverSettingsAreKept(t *testing.T) {
 	c = openedAt(t, dir)
 	defer c.Close()
 	got := c.Telemetry().Settings()
-	if fmt.Sprint(got) != fmt.Sprint(want) || !got.HasToken || !c.Telemetry().State().Wanted {
+	if p := c.telemetry.receiver.Configuration().Poll; len(p) != 1 || p[0].Token != page || p[0].Every != 7*time.Second {
+		t.Errorf("after a new start the pages to read are %+v", p)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) || !got.HasToken || !got.Pages[0].HasToken || got.Pages[0].Token != nil || !c.Telemetry().State().Wanted {
 		t.Errorf("kept %+v, wanted %+v", got, want)
+	}
+}
+
+// TestTokensOfPages: each stays with its page, goes with it, and comes back from nowhere but the keyring.
+func TestTokensOfPages(t *testing.T) {
+	dir := t.TempDir()
+	c := openedAt(t, dir)
+	one, two := "token one", "token two"
+	save := func(pages ...console.TelemetryPage) []console.TelemetryPage {
+		t.Helper()
+		s := c.Telemetry().Settings()
+		s.On, s.GRPC, s.HTTP, s.Pages = false, 0, nil, pages
+		if err := c.Telemetry().SaveSettings(s, nil); err != nil {
+			t.Fatal(err)
+		}
+		return c.Telemetry().Settings().Pages
+	}
+	sent := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, p := range c.telemetry.receiver.Configuration().Poll {
+			got = append(got, p.Token)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the tokens sent are %q, want %q", got, want)
+		}
+	}
+	page := func(n int, token *string) console.TelemetryPage {
+		return console.TelemetryPage{URL: fmt.Sprintf("http://127.0.0.1:%d/metrics", n), Every: time.Second, Token: token}
+	}
+	p := save(page(1, &one), page(2, nil), page(3, &two))
+	sent(one, "", two)
+	if !p[0].HasToken || p[1].HasToken || !p[2].HasToken || p[0].ID == p[2].ID || p[0].Token != nil {
+		t.Fatalf("the pages are %+v", p)
+	}
+	p[0].URL = "http://127.0.0.1:9/metrics" // another address, the same page
+	p = save(p[2], p[0], p[1])
+	sent(two, one, "")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = openedAt(t, dir)
+	sent(two, one, "")
+	none := ""
+	p[0].Token = &none
+	gone := p[1].ID
+	p = save(p[0], p[2])
+	sent("", "")
+	if p[0].HasToken || p[1].HasToken {
+		t.Errorf("after its removal: %+v", p)
+	}
+	for _, id := range []string{p[0].ID, gone} {
+		if key, err := c.secrets.Get(telemetryPageID + id); key != "" || err != nil {
+			t.Errorf("the token of the page %s is still there: %q, %v", id, key, err)
+		}
+	}
+	forged := page(4, nil) // nobody can name another page's token
+	forged.ID, forged.HasToken = gone, true
+	if p = save(forged); p[0].HasToken || p[0].ID == gone {
+		t.Errorf("a page that was not there has a token: %+v", p)
+	}
+
+	// Settings of an earlier version have addresses only.
+	if err := c.store.PutSettings(telemetrySettingsName, 1, map[string]any{"HTTP": []int{4318}, "Keep": time.Minute, "Polls": []string{"http://127.0.0.1:5/metrics"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = openedAt(t, dir)
+	defer c.Close()
+	if p = c.Telemetry().Settings().Pages; len(p) != 1 || p[0].URL != "http://127.0.0.1:5/metrics" || p[0].Every != otlp.PollEvery || p[0].ID == "" {
+		t.Errorf("of earlier settings the pages are %+v", p)
 	}
 }
 

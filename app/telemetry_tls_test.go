@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -108,5 +110,45 @@ func TestReceiverSpeaksTLS(t *testing.T) {
 	}
 	if s.Certificate, s.Key = "", ""; c.Telemetry().SaveSettings(s, nil) != nil || c.Telemetry().Snapshot(otlp.Query{}).State.Listeners[0].TLS {
 		t.Error("it does not go back to plain text")
+	}
+}
+
+// TestReceiverTakesUpARenewedCertificate without its settings being applied, and other settings can be applied while
+// its files are broken.
+func TestReceiverTakesUpARenewedCertificate(t *testing.T) {
+	files := t.TempDir()
+	cert, key, _ := certificate(t, files)
+	c, url := receiving(t)
+	s := c.Telemetry().Settings()
+	s.Certificate, s.Key = cert, key
+	if err := c.Telemetry().SaveSettings(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "TLS", func() bool { return c.Telemetry().State().Listening() })
+	was := c.Telemetry().State()
+	send := func(trusted *x509.CertPool) error {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, DisableKeepAlives: true}}
+		r, err := client.Post("https"+strings.TrimPrefix(url, "http")+"/v1/logs", "application/json", strings.NewReader("{}"))
+		if err == nil {
+			_ = r.Body.Close()
+		}
+		return err
+	}
+	_, _, renewed := certificate(t, files)
+	wait(t, "the renewed certificate", func() bool { return send(renewed) == nil })
+	if err := os.WriteFile(cert, []byte("-----BEGIN CERTIFICATE-----\nMII"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the problem", func() bool { return c.Telemetry().State().Certificate.Problem != "" })
+	s = c.Telemetry().Settings()
+	s.Tokens = 4321
+	if err := c.Telemetry().SaveSettings(s, nil); err != nil {
+		t.Errorf("other settings are refused while the files are broken: %v", err)
+	}
+	if err := send(renewed); err != nil {
+		t.Errorf("with a broken file: %v", err)
+	}
+	if now := c.Telemetry().State(); now.Listeners[0].Since != was.Listeners[0].Since {
+		t.Error("the listener was opened anew")
 	}
 }

@@ -25,8 +25,9 @@ func (s *Shell) newSettingsPage() *settingspage.Page {
 			s.Show(TelemetryPage)
 			s.telemetry.Open(telemetrypage.Settings)
 		},
-		Recordings: func() string {
-			return telemetrypage.OnDisk(s.Console.Telemetry().Disk(), s.Console.Telemetry().Settings())
+		Recordings: func() (string, bool) {
+			d := s.Console.Telemetry().Disk()
+			return telemetrypage.OnDisk(d, s.Console.Telemetry().Settings()), d.Writing > 0
 		},
 		Focus: func(o fyne.Focusable) { s.Window.Canvas().Focus(o) },
 		Say:   s.say, Ask: s.ask, Prompt: s.prompt, After: s.After,

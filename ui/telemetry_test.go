@@ -384,3 +384,87 @@ func TestTelemetryFitsTheSmallestWindow(t *testing.T) {
 		}
 	}
 }
+
+// TestTelemetryPagesForm: metrics pages are added, given an interval and a token, and removed; a token is never shown
+// again, and how reading goes is told at its page.
+func TestTelemetryPagesForm(t *testing.T) {
+	f := newFake().full().withTelemetry(heardHere())
+	f.telemetry.settings.Pages = []console.TelemetryPage{{ID: "a", URL: "http://127.0.0.1:8000/metrics", Every: 2 * time.Second, HasToken: true}, {ID: "b", URL: "https://far/metrics", Every: 15 * time.Second}}
+	f.telemetry.snapshot.State.Polls = []otlp.Polled{{Tried: true, Ok: true, Series: 62, Last: 1500 * time.Millisecond},
+		{Tried: true, Error: "cannot read https://far/metrics: the server asks for a token (401 Unauthorized): enter it beside the address", Last: 9 * time.Second}}
+	g := onTelemetry(t, f)
+	g.shell.telemetry.Open(telemetrypage.Settings)
+	g.draw()
+	g.wants("62 metrics, 1 s ago", "Cannot read https://far/metrics: the server asks for a token (401 Unauthorized): enter it beside the address. Tried 9 s ago.")
+	field := func(text, placeholder string) *look.Entry {
+		t.Helper()
+		for _, e := range find(g, func(e *look.Entry) bool { return e.Text == text && (placeholder == "" || e.PlaceHolder == placeholder) }) {
+			return e
+		}
+		t.Fatalf("no field %q holds %q", placeholder, text)
+		return nil
+	}
+	every := field("15", "2")
+	for _, bad := range []string{"0", "0.9", "61", "x", ""} {
+		every.SetText(bad)
+		g.pump()
+		g.wants("is read every 1 to 60 s")
+	}
+	every.SetText("30")
+	url := field("https://far/metrics", "")
+	for _, bad := range []string{"far/metrics", "ftp://far/metrics", "https://me:pass@far/metrics", ""} {
+		url.SetText(bad)
+		g.pump()
+		g.wants("Metrics pages: ")
+	}
+	url.SetText("http://far/metrics")
+	g.lacks("Metrics pages: ")
+	tokens := find(g, func(e *look.Entry) bool { return e.Password && e.PlaceHolder == "Empty: none" })
+	tokens[len(tokens)-1].SetText("of far")
+	g.pump()
+	g.wants("The token for http://far/metrics goes over the network in plain text")
+	g.push("Add metrics page") // a row that stays empty is none
+	g.push("Apply")
+	s := f.telemetry.settings.Pages
+	if len(s) != 2 || s[0].ID != "a" || s[0].Token != nil || s[1].ID != "b" || s[1].URL != "http://far/metrics" || s[1].Every != 30*time.Second || s[1].Token == nil || *s[1].Token != "of far" {
+		t.Fatalf("applied: %+v", s)
+	}
+	f.telemetry.settings.Pages[1].Token, f.telemetry.settings.Pages[1].HasToken = nil, true
+	g.shell.telemetry.Reload()
+	g.pump()
+	g.draw()
+	if len(find(g, func(e *look.Entry) bool { return e.Text == "of far" })) != 0 {
+		t.Error("the token is still in the form")
+	}
+	if n := len(find(g, func(e *look.Entry) bool { return e.PlaceHolder == "A token is kept" })); n != 2 {
+		t.Errorf("%d pages say that a token is kept", n)
+	}
+	checks := find(g, func(c *widget.Check) bool { return c.Text == "Send no token any more" })
+	if len(checks) != 2 {
+		t.Fatalf("%d pages offer to send no token", len(checks))
+	}
+	checks[1].SetChecked(true)
+	g.push("Remove") // the first
+	g.push("Apply")
+	if s = f.telemetry.settings.Pages; len(s) != 1 || s[0].ID != "b" || s[0].Token == nil || *s[0].Token != "" {
+		t.Errorf("applied: %+v", s)
+	}
+}
+
+func TestTelemetryTellsOfItsCertificate(t *testing.T) {
+	f := newFake().full().withTelemetry(heardHere())
+	c := &otlp.CertificateState{Names: []string{"velo.lan"}, Left: 90 * 24 * time.Hour}
+	f.telemetry.snapshot.State.Certificate = c
+	g := onTelemetry(t, f)
+	g.lacks("Certificate for velo.lan") // nothing to look at
+	c.Left = 12*24*time.Hour + time.Hour
+	g.draw()
+	g.wants("Certificate for velo.lan: expires in 12 days")
+	g.shell.telemetry.Open(telemetrypage.Settings)
+	c.Left = 90 * 24 * time.Hour
+	g.draw()
+	g.wants("Certificate for velo.lan: expires in 90 days")
+	f.telemetry.snapshot.State.Certificate = nil
+	g.draw()
+	g.lacks("Certificate for velo.lan")
+}

@@ -37,6 +37,7 @@ type Certificate struct {
 type CertificateState struct {
 	File    string
 	Names   []string      // that it is for: hosts and addresses
+	Begins  time.Time     // of the last certificate of the chain that does
 	Expires time.Time     // of the first certificate of the chain that does
 	Left    time.Duration // until then; negative once it is over
 	Early   bool          // it is not valid yet
@@ -79,7 +80,7 @@ func (c *Certificate) State() CertificateState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	return CertificateState{File: c.chain, Names: c.names, Expires: c.valid[1], Left: c.valid[1].Sub(now), Early: now.Before(c.valid[0]), Problem: c.problem}
+	return CertificateState{File: c.chain, Names: c.names, Begins: c.valid[0], Expires: c.valid[1], Left: c.valid[1].Sub(now), Early: now.Before(c.valid[0]), Problem: c.problem}
 }
 
 // Look looks at the files if it was not done within the last second, and reads them if they changed. It may take as

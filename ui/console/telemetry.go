@@ -20,7 +20,7 @@ type TelemetrySettings struct {
 	Certificate string // file of the certificate chain, in PEM, that it speaks TLS with; empty = plain text
 	Key         string // file of its key
 
-	Polls []string // addresses of metrics pages, of engines that do not push
+	Pages []TelemetryPage // metrics pages to read, of engines that do not push
 
 	Keep      time.Duration // so long the text and chunks of a stream stay that says nothing more
 	KeepBytes int64         // of memory that streams may take
@@ -31,6 +31,16 @@ type TelemetrySettings struct {
 
 	DeleteAfter time.Duration // recordings that are older are deleted; 0 = none is for its age
 	DiskBytes   int64         // of disk that recordings may take: over it the oldest are deleted; 0 = no bound
+}
+
+// TelemetryPage is a metrics page of an engine that does not push.
+type TelemetryPage struct {
+	ID       string // of its token among the secrets; empty = a new page
+	URL      string
+	Every    time.Duration // between two readings, 1 to 60 s
+	HasToken bool          // it is sent a bearer token, which is kept elsewhere and never comes back
+	// Token is what SaveSettings keeps as its token: nil leaves it as it is, an empty one removes it.
+	Token *string `json:"-"`
 }
 
 // TelemetrySource is an engine that tells of itself. Its logs may name a service and its metrics an
@@ -53,9 +63,13 @@ type TelemetryRecorded struct {
 
 // TelemetryDisk is what the recordings from telemetry take on disk.
 type TelemetryDisk struct {
-	Recordings int
+	Recordings int // that have ended
 	Bytes      int64
 	Oldest     time.Time
+	// Writing are the recordings that go on, which are not among Recordings, and WritingBytes what is on disk of them
+	// so far.
+	Writing      int
+	WritingBytes int64
 }
 
 // TelemetrySnapshot is what the page shows.

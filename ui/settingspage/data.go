@@ -2,6 +2,7 @@ package settingspage
 
 import (
 	"fmt"
+	"time"
 
 	"fyne.io/fyne/v2"
 
@@ -20,6 +21,8 @@ type dataForm struct {
 	keys                    *look.Paragraph
 	size                    *look.Text
 	recordings              *look.Paragraph
+	weighing                bool        // the answer has not come yet
+	again                   func() bool // takes back the next look
 	move, stay, quit        *look.PushButton
 	fixed                   *look.Paragraph
 	pending                 *look.Paragraph
@@ -77,12 +80,9 @@ func (f *dataForm) reload() {
 	f.page.Thread.Work(func() func() {
 		data := f.page.Preferences.Data()
 		list, err := f.page.Preferences.Backups()
-		recordings := f.page.Recordings()
 		return func() {
-			f.recordings.Set(recordings)
 			f.data, f.list = data, list
 			f.dir.Set(data.Dir)
-			f.size.Set(bytes(data.Bytes))
 			f.keys.Set(data.Keys)
 			f.fixed.Set(data.Fixed)
 			show(f.fixed, data.Fixed != "")
@@ -114,9 +114,47 @@ func (f *dataForm) reload() {
 			})
 			f.states()
 			f.scroll.Settle()
+			f.weigh()
 		}
 	})
 }
+
+// weigh says how much the database and the recordings are, and goes on doing so while one is written.
+func (f *dataForm) weigh() {
+	if f.weighing {
+		return
+	}
+	if f.again != nil {
+		f.again()
+		f.again = nil
+	}
+	f.weighing = true
+	ctx := f.page.ctx // ends when the page goes out of view
+	f.page.Thread.Work(func() func() {
+		text, writing := f.page.Recordings()
+		size := f.page.Preferences.Data().Bytes
+		return func() {
+			f.weighing = false
+			f.size.Set(bytes(size))
+			if text != f.recordings.Text() {
+				f.recordings.Set(text)
+				f.scroll.Settle()
+			}
+			if writing {
+				f.again = f.page.After(weighEvery, func() {
+					f.page.Thread.Do(func() {
+						if ctx.Err() == nil && f.page.current == &f.section {
+							f.weigh()
+						}
+					})
+				})
+			}
+		}
+	})
+}
+
+// weighEvery is the time between two looks at a recording that is written.
+const weighEvery = time.Second
 
 // made says when a backup was made.
 func (f *dataForm) made(name string) string {

@@ -35,15 +35,17 @@ type Params struct {
 	Needs        func() (width, height int) // pixels that the window takes at least, at the text size that is set
 	ChooseFolder func(title string, then func(path string))
 	ChooseFile   func(title string, then func(path string))
-	ShowData     func()                // opens the data folder
-	GoEngine     func()                // leads to the engine's page
-	GoTelemetry  func()                // leads to the settings of the receiver, where it is said how long recordings stay
-	Recordings   func() string         // what recordings from telemetry take on disk and how long they stay; may take as long as a disk
-	Added        func(endpoint string) // an endpoint was added
-	Focus        func(fyne.Focusable)
-	Quit         func()
-	Say          func(look.Tone, string)
-	Ask          func(title, text, yes string, then func())
+	ShowData     func() // opens the data folder
+	GoEngine     func() // leads to the engine's page
+	GoTelemetry  func() // leads to the settings of the receiver, where it is said how long recordings stay
+	// Recordings says what recordings from telemetry take on disk and how long they stay, and whether one is being
+	// written, so that it is another text soon. It may take as long as a disk.
+	Recordings func() (text string, writing bool)
+	Added      func(endpoint string) // an endpoint was added
+	Focus      func(fyne.Focusable)
+	Quit       func()
+	Say        func(look.Tone, string)
+	Ask        func(title, text, yes string, then func())
 	// Prompt asks for a text, and gives it to then when the user agrees.
 	Prompt func(title, label, text, yes string, then func(string))
 	// After calls f after a while, on any goroutine: time.AfterFunc but for tests.
@@ -231,6 +233,9 @@ func (g *Page) Changed(what string) {
 		if g.current == &g.data.section {
 			g.data.reload()
 		}
+	}
+	if g.current == &g.data.section && (what == console.ChangedSessions || what == console.ChangedTelemetry) {
+		g.data.weigh()
 	}
 }
 

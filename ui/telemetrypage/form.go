@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ type form struct {
 
 	grpc, http, host, token *look.Entry
 	cert, key               *look.Entry
-	polls                   *look.Entry
+	pages                   pagesForm
 	keep, memory            *look.Entry
 	back, length, tokens    *look.Entry
 	bytes, after, most      *look.Entry
@@ -36,15 +37,17 @@ type form struct {
 	apply, undo             *look.PushButton
 	hint                    *look.Paragraph
 	kept                    *look.Paragraph
-	disk, pages, refused    *look.Paragraph
+	disk, refused           *look.Paragraph
+	certificate             *look.Paragraph
 
 	settings console.TelemetrySettings // as they are kept
+	sessions int64                     // bytes that all of them take on disk; -1 = not known
 	dirty    bool
 	filling  bool
 }
 
 func (f *form) build(g *Page) {
-	f.page = g
+	f.page, f.sessions = g, -1
 	entry := func(placeholder string) *look.Entry {
 		e := look.NewEntry(placeholder)
 		e.OnChanged = func(string) { f.changed() }
@@ -56,7 +59,7 @@ func (f *form) build(g *Page) {
 	f.token.OnChanged = func(string) { f.changed() }
 	f.token.OnSubmitted = func(string) { f.Apply() }
 	f.cert, f.key = entry("Empty: plain text"), entry("Empty: plain text")
-	f.polls = entry("http://127.0.0.1:8000/metrics, several with spaces between")
+	f.pages.build(f)
 	f.keep, f.memory = entry("15"), entry("256")
 	f.back, f.length, f.tokens, f.bytes = entry("1"), entry("10"), entry("1000000"), entry("256")
 	f.after, f.most = entry("Empty: never"), entry("Empty: no bound")
@@ -70,8 +73,8 @@ func (f *form) build(g *Page) {
 	f.hint = look.NewParagraph("").In(look.Amber).AtMost(3)
 	f.hint.Hide()
 	f.disk, f.kept = look.NewParagraph("").In(look.Muted).AtMost(4), look.NewParagraph("").In(look.Muted).AtMost(4)
-	f.pages = look.NewParagraph("").Sized(look.Small).In(look.Muted).AtMost(6)
-	f.pages.Hide()
+	f.certificate = look.NewParagraph("").AtMost(4)
+	f.certificate.Hide()
 	f.refused = look.NewParagraph("").In(look.Amber).AtMost(4)
 	f.refused.Hide()
 	head := func(text string) fyne.CanvasObject { return look.NewText(text).Sized(look.Head).Bold() }
@@ -80,9 +83,9 @@ func (f *form) build(g *Page) {
 		head("Listen"),
 		look.Flow(look.Gap, fieldWidth, field("Port for gRPC", f.grpc), field("Ports for HTTP", f.http), field("Address", f.host), field("Token that senders show", f.token),
 			field("TLS: file of certificates", f.cert), field("TLS: file of the key", f.key)),
-		f.forget,
-		look.Rows(look.Half, look.NewText("Metrics pages to read, of engines that do not push").Sized(look.Small).In(look.Muted), f.polls, f.pages),
-		f.refused,
+		f.forget, f.certificate, f.refused,
+		head("Metrics pages of engines that do not push"),
+		f.pages.view,
 		head("Keep in memory"),
 		look.Flow(look.Gap, fieldWidth, field("Streams that are quiet, min", f.keep), field("At most, MiB", f.memory)),
 		f.kept,
@@ -129,20 +132,27 @@ func (f *form) prepare(s *console.TelemetrySnapshot, _ look.Palette) func() {
 				f.scroll.Settle()
 			}
 		}
-		var lines []string
-		for _, p := range st.Polls {
-			line := p.URL + ": " + plural(p.Series, "metric") + ", " + ago(p.Last)
-			if !p.Ok {
-				line = p.URL + ": " + sentence(p.Error)
-			}
-			lines = append(lines, line)
+		text, ink := "", look.Muted
+		if st.Certificate != nil {
+			text, ink = validity(st.Certificate)
 		}
-		text = strings.Join(lines, "\n")
-		if text != f.pages.Text() {
-			f.pages.Set(text)
-			showIf(f.pages, text != "")
+		if showIf(f.certificate, text != "") || text != f.certificate.Text() {
+			f.certificate.SetIn(text, ink)
 			f.scroll.Settle()
 		}
+		f.pages.tell(st.Polls)
+		f.tellDisk(s.Disk)
+	}
+}
+
+// tellDisk says what recordings take, beside what all sessions do.
+func (f *form) tellDisk(d console.TelemetryDisk) {
+	if f.sessions < 0 {
+		return // nobody has looked yet
+	}
+	if text := OnDisk(d, f.settings) + " All sessions take " + size(f.sessions) + " on disk."; text != f.disk.Text() {
+		f.disk.Set(text)
+		f.scroll.Settle()
 	}
 }
 
@@ -154,8 +164,8 @@ func (f *form) reload() {
 	f.page.Thread.Work(func() func() {
 		n := f.page.Store()
 		return func() {
-			f.disk.Set(OnDisk(f.page.Telemetry.Disk(), f.settings) + " All sessions take " + size(n) + " on disk.")
-			f.scroll.Settle()
+			f.sessions = n
+			f.tellDisk(f.page.Telemetry.Disk())
 		}
 	})
 }
@@ -185,7 +195,7 @@ func (f *form) fill(s console.TelemetrySettings) {
 	}
 	f.forget.SetChecked(false)
 	showIf(f.forget, s.HasToken)
-	f.polls.SetText(strings.Join(s.Polls, " "))
+	f.pages.fill(s.Pages)
 	minutes := func(e *look.Entry, d time.Duration) { e.SetText(strconv.FormatFloat(d.Minutes(), 'g', 6, 64)) }
 	minutes(f.keep, s.Keep)
 	minutes(f.back, s.Back)
@@ -216,7 +226,7 @@ func (f *form) read() (s console.TelemetrySettings, token *string, err error) {
 		}
 		return v
 	}
-	s.GRPC, s.HTTP, s.Polls = 0, nil, nil
+	s.GRPC, s.HTTP = 0, nil
 	port := func(text, name string) int {
 		p, bad := strconv.Atoi(text)
 		if (bad != nil || p < 1 || p > 65535) && err == nil {
@@ -242,7 +252,10 @@ func (f *form) read() (s console.TelemetrySettings, token *string, err error) {
 	if (s.Certificate == "") != (s.Key == "") && err == nil {
 		err = errors.New("TLS: name both the file of the certificates and that of the key, or neither")
 	}
-	s.Polls = strings.Fields(f.polls.Text)
+	var wrong error
+	if s.Pages, wrong = f.pages.read(); err == nil {
+		err = wrong
+	}
 	s.Keep = time.Duration(number(f.keep, "Streams that are quiet", 1) * float64(time.Minute))
 	s.KeepBytes = int64(number(f.memory, "MiB in memory", 16)) << 20
 	s.Back = time.Duration(number(f.back, "From before the press", 0) * float64(time.Minute))
@@ -276,8 +289,19 @@ func (f *form) changed() {
 	f.update()
 }
 
+// local tells whether a host is this machine by its name alone.
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // exposed says what others on the network could do; "" where nothing comes over it.
 func exposed(s console.TelemetrySettings, token *string) string {
+	for _, p := range s.Pages {
+		if u, err := url.Parse(p.URL); err == nil && u.Scheme == "http" && !local(u.Hostname()) && (p.Token == nil && p.HasToken || p.Token != nil && *p.Token != "") {
+			return "The token for " + p.URL + " goes over the network in plain text: use https where the server has it."
+		}
+	}
 	ip := net.ParseIP(s.Host)
 	if ip == nil || ip.IsLoopback() {
 		return ""

@@ -28,7 +28,7 @@ type head struct {
 	recording             *fyne.Container
 	recordingText         *look.Text
 	stop                  *look.PushButton
-	deaf                  *look.Paragraph
+	deaf, certificate     *look.Paragraph
 
 	all string // the recording of all streams that runs; empty = none
 	one string // the recording that the line shows
@@ -69,11 +69,13 @@ func (h *head) build(g *Page) {
 	h.recording.Hide()
 	h.deaf = look.NewParagraph("").In(look.Amber).AtMost(2)
 	h.deaf.Hide()
+	h.certificate = look.NewParagraph("").AtMost(3)
+	h.certificate.Hide()
 	h.view = look.Rows(look.Step,
 		look.Fold(look.Gap, look.Line(look.Gap, look.NewText("Telemetry").Sized(look.Head).Bold(), h.lamp.Container),
 			look.Line(look.Step, h.toggle, h.pause, h.clear, h.record)),
 		look.WrapLeft(look.Gap, h.wanted.view, h.listening.view, h.data.view, h.status.view, h.dropped.view, h.kept.view),
-		h.problem.view, h.recording, h.deaf, look.Rule())
+		h.problem.view, h.recording, h.deaf, h.certificate, look.Rule())
 }
 
 func (h *head) recordAll() {
@@ -134,6 +136,14 @@ func (h *head) show(s *console.TelemetrySnapshot) {
 	moved = h.showRecordings(s) || moved
 	moved = showIf(h.deaf, s.Deaf != "") || moved
 	h.deaf.Set(s.Deaf)
+	text, ink = "", look.Muted
+	if st.Certificate != nil && st.Wanted {
+		if text, ink = validity(st.Certificate); ink == look.Muted {
+			text = "" // the settings tell it
+		}
+	}
+	moved = showIf(h.certificate, text != "") || moved || text != h.certificate.Text()
+	h.certificate.SetIn(text, ink)
 	if moved {
 		h.page.View.Refresh()
 	}

@@ -16,6 +16,7 @@ import (
 	"velo/bench/otlp/offset"
 	"velo/bench/otlp/series"
 	"velo/bench/otlp/stream"
+	"velo/ui/console"
 	"velo/ui/look"
 )
 
@@ -249,5 +250,52 @@ func TestWordsOfTheReceiver(t *testing.T) {
 	}
 	if got := write(measure.Seconds, measure.Missing, "▪").text(); got != "—" {
 		t.Errorf("what is missing is written %q", got)
+	}
+}
+
+// TestOnDiskSaysWhatIsWritten: that nothing is there is said only when nothing is, and nothing is being written.
+func TestOnDiskSaysWhatIsWritten(t *testing.T) {
+	oldest := time.Date(2026, 11, 30, 12, 0, 0, 0, time.Local)
+	for _, c := range []struct {
+		disk console.TelemetryDisk
+		set  console.TelemetrySettings
+		want string
+	}{
+		{console.TelemetryDisk{}, console.TelemetrySettings{}, "No recording is on disk."},
+		{console.TelemetryDisk{Writing: 1}, console.TelemetrySettings{}, "1 recording is going on; nothing came yet that would be written. It stays until it is deleted."},
+		{console.TelemetryDisk{Writing: 1, WritingBytes: 300 << 10}, console.TelemetrySettings{}, "1 recording is being written, 300 KiB so far. It stays until it is deleted."},
+		{console.TelemetryDisk{Writing: 2, WritingBytes: 3 << 20}, console.TelemetrySettings{DeleteAfter: 72 * time.Hour}, "2 recordings are being written, 3.0 MiB so far. Deleted by themselves: those older than 3 days. What has a category stays."},
+		{console.TelemetryDisk{Recordings: 1, Bytes: 5 << 20, Oldest: oldest}, console.TelemetrySettings{}, "1 recording, 5.0 MiB on disk, of 30 November 2026. It stays until it is deleted."},
+		{console.TelemetryDisk{Recordings: 2, Bytes: 5 << 20, Oldest: oldest, Writing: 1, WritingBytes: 1 << 20}, console.TelemetrySettings{}, "2 recordings, 5.0 MiB on disk, the oldest of 30 November 2026. 1 more is being written, 1.0 MiB so far. They stay until they are deleted."},
+		{console.TelemetryDisk{Recordings: 1, Bytes: 5 << 20, Oldest: oldest, Writing: 2}, console.TelemetrySettings{}, "1 recording, 5.0 MiB on disk, of 30 November 2026. 2 more are going on; nothing came yet that would be written. They stay until they are deleted."},
+	} {
+		if got := OnDisk(c.disk, c.set); got != c.want {
+			t.Errorf("of %+v it says\n%s\nwant\n%s", c.disk, got, c.want)
+		}
+	}
+}
+
+func TestValidityOfACertificate(t *testing.T) {
+	day := 24 * time.Hour
+	for _, c := range []struct {
+		state otlp.CertificateState
+		want  string
+		ink   look.Ink
+	}{
+		{otlp.CertificateState{Left: 90 * day}, "expires in 90 days", look.Muted},
+		{otlp.CertificateState{Left: renewBefore}, "expires in 14 days", look.Muted},
+		{otlp.CertificateState{Left: renewBefore - time.Second}, "expires in 13 days", look.Amber},
+		{otlp.CertificateState{Left: 30 * time.Hour}, "expires in 30 hours", look.Amber},
+		{otlp.CertificateState{Left: 5 * time.Minute}, "expires in 5 minutes", look.Amber},
+		{otlp.CertificateState{}, "expired 0 minutes ago", look.Red},
+		{otlp.CertificateState{Left: -3 * day}, "expired 3 days ago", look.Red},
+		{otlp.CertificateState{Left: 90 * day, Early: true}, "not valid before", look.Red},
+		{otlp.CertificateState{Left: 90 * day, Problem: "cert.pem ends within a block"}, "the former certificate stays in use until they can: cert.pem ends within a block.", look.Amber},
+		{otlp.CertificateState{Left: -day, Problem: "x"}, "expired 24 hours ago", look.Red},
+	} {
+		c.state.Names = []string{"velo.lan", "10.0.0.7"}
+		if text, ink := validity(&c.state); !strings.Contains(text, c.want) || !strings.Contains(text, "velo.lan, 10.0.0.7") || ink != c.ink {
+			t.Errorf("%+v: %q in %v, want %q in %v", c.state, text, ink, c.want, c.ink)
+		}
 	}
 }

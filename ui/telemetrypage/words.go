@@ -219,13 +219,30 @@ func gaugeUnit(unit string) measure.Unit {
 	return measure.Count
 }
 
-// bounds says what is known of a clock: an interval where a request was measured on both sides, else a
-// sum that cannot be parted.
-// OnDisk says what recordings take on disk, and how long they stay.
+// OnDisk says what recordings take on disk, what is being written, and how long they stay.
 func OnDisk(d console.TelemetryDisk, s console.TelemetrySettings) string {
-	text := "No recording is on disk."
-	if d.Recordings > 0 {
-		text = plural(d.Recordings, "recording") + ", " + size(d.Bytes) + " on disk, the oldest of " + d.Oldest.Local().Format("2 January 2006") + "."
+	var parts []string
+	switch {
+	case d.Recordings == 1:
+		parts = append(parts, "1 recording, "+size(d.Bytes)+" on disk, of "+d.Oldest.Local().Format("2 January 2006")+".")
+	case d.Recordings > 1:
+		parts = append(parts, plural(d.Recordings, "recording")+", "+size(d.Bytes)+" on disk, the oldest of "+d.Oldest.Local().Format("2 January 2006")+".")
+	case d.Writing == 0:
+		parts = append(parts, "No recording is on disk.")
+	}
+	if d.Writing > 0 {
+		who := "1 recording is"
+		switch {
+		case d.Recordings > 0:
+			who = group(d.Writing) + " more " + map[bool]string{true: "is", false: "are"}[d.Writing == 1]
+		case d.Writing > 1:
+			who = group(d.Writing) + " recordings are"
+		}
+		if d.WritingBytes > 0 {
+			parts = append(parts, who+" being written, "+size(d.WritingBytes)+" so far.")
+		} else {
+			parts = append(parts, who+" going on; nothing came yet that would be written.")
+		}
 	}
 	var bounds []string
 	if s.DeleteAfter > 0 {
@@ -235,12 +252,55 @@ func OnDisk(d console.TelemetryDisk, s console.TelemetrySettings) string {
 		bounds = append(bounds, "the oldest when all take more than "+size(s.DiskBytes))
 	}
 	switch {
-	case len(bounds) == 0 && d.Recordings == 0:
-		return text
-	case len(bounds) == 0:
-		return text + " They stay until they are deleted."
+	case len(bounds) > 0:
+		parts = append(parts, "Deleted by themselves: "+strings.Join(bounds, ", and ")+". What has a category stays.")
+	case d.Recordings+d.Writing == 1:
+		parts = append(parts, "It stays until it is deleted.")
+	case d.Recordings+d.Writing > 1:
+		parts = append(parts, "They stay until they are deleted.")
 	}
-	return text + " Deleted by themselves: " + strings.Join(bounds, ", and ") + ". What has a category stays."
+	return strings.Join(parts, " ")
+}
+
+// renewBefore is from when on a certificate is to be renewed soon.
+const renewBefore = 14 * 24 * time.Hour
+
+// validity says how long the certificate of the receiver is good for, and what is wrong with newer files.
+func validity(c *otlp.CertificateState) (text string, ink look.Ink) {
+	of := strings.Join(c.Names, ", ")
+	if of == "" {
+		of = "no host or address"
+	}
+	on := " (" + c.Expires.Local().Format("2 January 2006, 15:04") + ")"
+	text, ink = "Certificate for "+of, look.Muted
+	switch {
+	case c.Left <= 0:
+		text, ink = text+": expired "+round(-c.Left)+" ago"+on+", and senders refuse it. A renewed one is taken as soon as it is in its files.", look.Red
+	case c.Early:
+		text, ink = text+": not valid before "+c.Begins.Local().Format("2 January 2006, 15:04")+", and senders refuse it until then.", look.Red
+	case c.Left < renewBefore:
+		text, ink = text+": expires in "+round(c.Left)+on+". A renewed one is taken as soon as it is in its files.", look.Amber
+	default:
+		text += ": expires in " + round(c.Left) + on + "."
+	}
+	if c.Problem != "" {
+		text += " Its files have changed and cannot be used; the former certificate stays in use until they can: " + c.Problem + "."
+		if ink == look.Muted {
+			ink = look.Amber
+		}
+	}
+	return text, ink
+}
+
+// round writes a time in its largest unit, whole.
+func round(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return plural(int(d/(24*time.Hour)), "day")
+	case d >= 2*time.Hour:
+		return plural(int(d/time.Hour), "hour")
+	}
+	return plural(int(d/time.Minute), "minute")
 }
 
 // days writes a time of days or hours.
@@ -251,6 +311,8 @@ func days(d time.Duration) string {
 	return strconv.FormatFloat(d.Hours(), 'g', 4, 64) + " hours"
 }
 
+// bounds says what is known of a clock: an interval where a request was measured on both sides, else a
+// sum that cannot be parted.
 func bounds(b offset.Bounds) string {
 	if s := b.String(); s != "" {
 		return s
