@@ -36,7 +36,7 @@ func calibrateCommand() *cobra.Command {
 		Short: "Measures how far this machine's stamps are from the truth",
 		Long: "Streams from the scripted endpoint, which runs in a process of its own and logs the time before and\n" +
 			"after each write. The error of a stamp is its distance to that interval.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var loads []int
 			for _, s := range streams {
@@ -273,10 +273,14 @@ func summarize(all, first []float64) errorsOf {
 	}
 }
 
+// quantile is missing where there are too few values for it: 100 for p99, 1,000 for p99.9.
 func quantile(v []float64, q float64) measure.Num {
 	slices.Sort(v)
 	d := measure.Dist{N: len(v), Values: v}
-	return d.Q(q).Value
+	if x := d.Q(q); x.Supported {
+		return x.Value
+	}
+	return measure.Missing
 }
 
 func largest(v []float64) measure.Num {
@@ -324,13 +328,19 @@ func (c calibration) verdict() string {
 	if c.Used != string(bench.KernelStamp) {
 		e, stamp = c.User, "user"
 	}
-	load := fmt.Sprintf("%d streams × %.0f tok/s", c.Streams, c.Rate)
+	streams := "streams"
+	if c.Streams == 1 {
+		streams = "stream"
+	}
+	load := fmt.Sprintf("%d %s × %.0f tok/s", c.Streams, streams, c.Rate)
 	if c.Flood > 0 {
 		load += fmt.Sprintf(", %.0f records of telemetry a second taken meanwhile (%d refused)", c.Flood, c.FloodRefused)
 	}
 	switch {
 	case c.Missing > 0:
 		return fmt.Sprintf("%s: not to be trusted: %d chunks were lost or split.", load, c.Missing)
+	case !e.P99.Ok():
+		return fmt.Sprintf("%s: not known: %d chunks are too few for a p99, which needs 100. Take a longer --duration or more --streams.", load, e.Chunks)
 	case e.P99 <= 1e-3:
 		return fmt.Sprintf("%s: good: %s stamps are within %s of the truth (p99)", load, stamp, micro(e.P99)) + "."
 	case e.P99 <= 5e-3:

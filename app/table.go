@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 
@@ -29,7 +30,7 @@ func noteHeadline(st *store.Store, id string, r *measure.Run) error {
 	if err := st.SetSummaryMetrics(id, headline(r)); err != nil {
 		return err
 	}
-	return st.SetSummarySource(id, string(r.Source))
+	return st.SetSummaryTokens(id, r.Tokens, string(r.Source))
 }
 
 // printTable prints the end of a run for a person.
@@ -42,23 +43,17 @@ func printTable(w io.Writer, r *report.Report, files []string) {
 	if r.Status != "" {
 		fmt.Fprintln(w, r.Status)
 	}
-	tw := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "metric\tp50\tp90\tp99\tmean\tn\t")
-	for _, d := range []*measure.Dist{&run.TTFT, &run.TTFO, &run.ITL, &run.TPOT, &run.Rate, &run.E2E} {
-		if d.N == 0 {
-			continue
+	printFigures(w, run)
+	for i := range run.Objectives {
+		o := &run.Objectives[i]
+		fmt.Fprintf(w, "SLO %s: %s", o.Text, o.Result)
+		if seen := report.Seen(o); o.Value.Ok() {
+			fmt.Fprintf(w, " (%s)", seen)
 		}
-		m, _ := measure.MetricByID(d.Metric)
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t\n", m.Name, cell(m, d.Q(0.5)), cell(m, d.Q(0.9)), cell(m, d.Q(0.99)), number(m, d.Mean), d.N)
-	}
-	_ = tw.Flush()
-	fmt.Fprintf(w, "%d of %d requests succeeded, %d tokens (%s)", run.OK, run.Attempted, run.Tokens, run.Source)
-	if m, ok := measure.MetricByID("system_rate"); ok && run.Whole.OutputRate.Ok() {
-		fmt.Fprintf(w, ", %s over all", number(m, run.Whole.OutputRate))
-	}
-	fmt.Fprintln(w)
-	for _, o := range run.Objectives {
-		fmt.Fprintf(w, "SLO %s: %s\n", o.Text, o.Result)
+		if o.Result == measure.Missed && math.IsInf(float64(o.Value), 0) {
+			fmt.Fprint(w, "; a request that failed counts as infinitely long")
+		}
+		fmt.Fprintln(w)
 	}
 	var doubts []string
 	for _, c := range run.Trust {
@@ -77,11 +72,68 @@ func printTable(w io.Writer, r *report.Report, files []string) {
 	}
 }
 
-func cell(m measure.Metric, q measure.Quantile) string {
-	if !q.Supported && q.Q > 0.5 {
-		return "–"
+// printFigures prints what was measured; where nothing was, that is said in the table's place.
+func printFigures(w io.Writer, run *measure.Run) {
+	if run.Attempted == 0 {
+		failed := 0
+		for i := range run.Requests {
+			if r := &run.Requests[i]; r.Warmup && r.Fails() {
+				failed++
+			}
+		}
+		fmt.Fprint(w, "no request was measured")
+		if failed > 0 {
+			fmt.Fprintf(w, ": %d of %d warm-up requests failed", failed, run.Warm)
+		}
+		fmt.Fprintln(w)
+		return
 	}
-	return number(m, q.Value)
+	estimated := run.Source == measure.Estimate
+	tw := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
+	rows := 0
+	for _, d := range []*measure.Dist{&run.TTFT, &run.TTFO, &run.ITL, &run.TPOT, &run.Rate, &run.E2E} {
+		if d.N == 0 {
+			continue
+		}
+		if rows++; rows == 1 {
+			fmt.Fprintln(tw, "metric\tp50\tp90\tp99\tmean\tn\t")
+		}
+		m, _ := measure.MetricByID(d.Metric)
+		cell := func(v measure.Num, supported bool) string {
+			if !supported || !v.Ok() {
+				return "–" + mark(d.Source, estimated, false)
+			}
+			return number(m, v) + mark(d.Source, estimated, true)
+		}
+		quantile := func(q float64) string { x := d.Q(q); return cell(x.Value, x.Supported || q <= 0.5) }
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t\n", m.Name, quantile(0.5), quantile(0.9), quantile(0.99), cell(d.Mean, true), d.N)
+	}
+	_ = tw.Flush()
+	fmt.Fprintf(w, "%d of %d requests succeeded", run.OK, run.Attempted)
+	if run.Tokens > 0 {
+		fmt.Fprintf(w, ", %d tokens (%s)", run.Tokens, run.Source)
+	}
+	if m, ok := measure.MetricByID("output_rate"); ok && run.Whole.OutputRate.Ok() {
+		fmt.Fprintf(w, ", %s%s all together", number(m, run.Whole.OutputRate), strings.TrimRight(mark(run.Source, estimated, true), " "))
+	}
+	if m, ok := measure.MetricByID("request_rate"); ok && run.Whole.RequestRate.Ok() {
+		fmt.Fprintf(w, ", %s", number(m, run.Whole.RequestRate))
+	}
+	fmt.Fprintln(w)
+	if estimated {
+		fmt.Fprintln(w, "~ estimate: the server does not say how many tokens each chunk has")
+	}
+}
+
+// mark tells an estimate from what was measured, in a table in which there are estimates.
+func mark(source measure.Source, estimated, value bool) string {
+	switch {
+	case value && source == measure.Estimate:
+		return " ~"
+	case estimated:
+		return "  "
+	}
+	return ""
 }
 
 func number(m measure.Metric, v measure.Num) string {

@@ -199,9 +199,10 @@ func (s *Store) SetSummaryMetrics(id string, metrics map[string]float64) error {
 	})
 }
 
-// SetSummarySource says where the headline numbers come from, in the caller's words.
-func (s *Store) SetSummarySource(id, source string) error {
-	return s.changeSummary(id, "set the source of", func(sum *Summary) { sum.Source = source })
+// SetSummaryTokens says how many tokens the measured requests have as the caller counts them, and
+// in the caller's words who counted them: a report's count is exact where the store had chunks alone.
+func (s *Store) SetSummaryTokens(id string, tokens int, source string) error {
+	return s.changeSummary(id, "set the tokens of", func(sum *Summary) { sum.Tokens, sum.Source = tokens, source })
 }
 
 func (s *Store) changeSummary(id, verb string, change func(*Summary)) error {

@@ -89,11 +89,11 @@ func TestList(t *testing.T) {
 	if err := s.SetSummaryMetrics("bb", map[string]float64{"ttft": 0.25, "rate": nan()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SetSummarySource("bb", "server"); err != nil {
+	if err := s.SetSummaryTokens("bb", 7, "server"); err != nil {
 		t.Fatal(err)
 	}
 	sum, err := s.Summary("b")
-	if err != nil || sum.Title != "Another <title>" || !reflect.DeepEqual(sum.Metrics, map[string]float64{"ttft": 0.25}) || sum.Source != "server" {
+	if err != nil || sum.Title != "Another <title>" || !reflect.DeepEqual(sum.Metrics, map[string]float64{"ttft": 0.25}) || sum.Source != "server" || sum.Tokens != 7 {
 		t.Fatalf("got %+v, %v", sum, err)
 	}
 	session, err := s.Session("bbbb")

@@ -23,14 +23,14 @@ type Summary struct {
 	State    string        `json:"state"`    // StateDone, StateStopped, StateFailed, StateCutOff or StateRunning
 	Requests int           `json:"requests"` // measured ones: without warm-up
 	Failed   int           `json:"failed"`   // of these, ended otherwise than well or by the user
-	Tokens   int           `json:"tokens"`   // of these: as the server counted, else by logprobs, else chunks
+	Tokens   int           `json:"tokens"`   // of these: as the caller counted (SetSummaryTokens), until then as the server did, else by logprobs, else chunks
 	Workers  int           `json:"workers"`
 	Chunks   int           `json:"chunks"` // stored, warm-up included
 	Events   int           `json:"events"` // stored, other than chunks
 	Bytes    int64         `json:"bytes"`  // stored, compressed
 
 	// Metrics are headline numbers that the caller computed (SetSummaryMetrics), by its own names,
-	// and Source is the word that goes with them. Both are as old as the program that set them.
+	// and Source is the word that goes with Tokens. Both are as old as the program that set them.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	Source  string             `json:"source,omitempty"`
 }

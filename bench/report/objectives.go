@@ -14,7 +14,6 @@ func (b *builder) objectives() Section {
 	}
 	t := Table{ID: "slo", Columns: []Column{{Title: "Objective"}, {Title: "Result"}, {Title: "Seen", Right: true}, {Title: "n", Right: true}}}
 	for _, o := range b.run.Objectives {
-		m := objectiveMetric(o.SLO.Metric)
 		result := text(o.Result)
 		switch o.Result {
 		case "met":
@@ -24,7 +23,7 @@ func (b *builder) objectives() Section {
 		default:
 			result.Level = measure.Unknown
 		}
-		seen := Cell{Text: quantity(m, o.Value, measure.Clock), Raw: o.Value}
+		seen := Cell{Text: Seen(&o), Raw: o.Value}
 		t.Rows = append(t.Rows, []Cell{text(oneLine(o.Text, 120)), result, seen, count(o.N)})
 	}
 	s.Tables = []Table{t}
@@ -33,6 +32,11 @@ func (b *builder) objectives() Section {
 		tileOf(b.scalar("good_fraction"), fmt.Sprintf("%s of %s attempted, failures included", whole(b.run.Good), whole(b.run.Attempted))),
 	}
 	return s
+}
+
+// Seen is what a run has of an objective's metric, with its unit; a dash where it was not measured.
+func Seen(o *measure.Objective) string {
+	return quantity(objectiveMetric(o.SLO.Metric), o.Value, measure.Clock)
 }
 
 // objectiveMetric is the metric that an SLO's name stands for.

@@ -64,7 +64,11 @@ func (r *run) step(ctx context.Context, st stage, repetition int, warmup bool) (
 				mu.Lock()
 				failed = true
 				if cause == nil && r.o.Failure == bench.FailureStop {
-					cause = &failure{fmt.Sprintf("the run ended at the first failure (step %q, worker %d): %s", st.Name(), t.request.Worker+1, why(t.ended.End))}
+					where := fmt.Sprintf("step %q, worker %d", st.Name(), t.request.Worker+1)
+					if warmup {
+						where += ", warm-up"
+					}
+					cause = &failure{fmt.Sprintf("the run ended at the first failure (%s): %s", where, why(t.ended.End))}
 				}
 				mu.Unlock()
 				if r.o.Failure != bench.FailureContinue {
