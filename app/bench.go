@@ -12,7 +12,6 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"velo/bench"
 	"velo/bench/measure"
@@ -342,8 +341,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, m *measurement) *progress {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !animated(w) {
 		return &progress{}
 	}
 	return &progress{bar: progressbar.NewOptions(1, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(24),

@@ -49,19 +49,6 @@ func (e exit) Error() string { return e.text }
 
 func usage(format string, a ...any) error { return exit{exitUsage, fmt.Sprintf(format, a...)} }
 
-// exactly takes n arguments; takes is a sentence about what they are.
-func exactly(n int, takes string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) > n:
-			return usage("%s: %q is one too many", takes, args[n])
-		case len(args) < n:
-			return usage("%s: %d of %d arguments are there", takes, len(args), n)
-		}
-		return nil
-	}
-}
-
 // Main runs the program with the arguments after its name and returns the exit code.
 func Main(args []string, window Window) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -75,9 +62,15 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, 
 	root := rootCommand(window)
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	written := &output{to: out}
+	root.SetOut(written)
 	root.SetErr(errs)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		if broken := written.failure(); broken != nil {
+			err = unwritable(broken)
+		}
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -89,7 +82,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, 
 	if e.text != "" {
 		fmt.Fprintln(errs, "velo: "+e.text)
 		if e.code == exitUsage {
-			fmt.Fprintln(errs, "velo: `velo help` lists the commands, `velo COMMAND --help` their flags")
+			fmt.Fprintln(errs, "velo: "+hint(cmd))
 		}
 	}
 	return e.code
@@ -110,13 +103,17 @@ func rootCommand(window Window) *cobra.Command {
 					if strings.ContainsAny(a, "/.\\") {
 						return usage("cannot open %q: %v", a, errors.Unwrap(err))
 					}
-					return usage("there is no command and no file %q", a)
+					return usage("there is no command and no file %q%s", a, commandMeant(cmd, a))
 				}
 			}
 			return openWindow(cmd, args, window)
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(helpCommand(root))
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(benchCommand(), runCommand(), serveCommand(), probeCommand(), quantizeCommand(), simCommand(), sessionsCommand(), reportCommand(), calibrateCommand(), versionCommand())
 	return root
 }
@@ -125,12 +122,17 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Prints the version of Velo and of what it was built with",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintf(cmd.OutOrStdout(), "velo %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintln(cmd.OutOrStdout(), versionText())
 			return nil
 		},
 	}
+}
+
+// versionText is the version and what it was built with, on a line.
+func versionText() string {
+	return fmt.Sprintf("velo %s (%s, %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // noDisplay tells whether a window cannot be opened here.

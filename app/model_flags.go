@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -22,6 +23,20 @@ func (c *computing) register(fl *pflag.FlagSet) {
 	fl.StringVar(&c.device, "device", "auto", "what to compute on: auto, "+strings.Join(backend.Names(), ", "))
 	registerKV(fl, &c.kv, " (f32 alone on the processor)")
 	fl.IntVar(&c.threads, "threads", 0, "threads that compute; 0 = one a core")
+}
+
+// check refuses what no machine computes on. Whether this one has it turns out when it is opened.
+func (c *computing) check() error {
+	if names := append([]string{"auto"}, backend.Names()...); c.device != "" && !slices.Contains(names, c.device) {
+		return fmt.Errorf("--device cannot be %q: it is %s", c.device, strings.Join(names, ", "))
+	}
+	if _, err := backend.KVType(backend.Options{Name: c.device, KV: c.kv}); err != nil {
+		return fmt.Errorf("--kv-type cannot be %q: %w", c.kv, err)
+	}
+	if c.threads < 0 {
+		return fmt.Errorf("--threads is %d: it starts at 0, which is one a core", c.threads)
+	}
+	return nil
 }
 
 func registerKV(fl *pflag.FlagSet, kv *string, more string) {

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"velo/engine"
 	"velo/engine/backend"
@@ -76,7 +78,7 @@ func loadModel(ctx context.Context, path string, o engine.Options, force bool) (
 // memory of a machine. Without it a device such as /dev/zero would fill that.
 const maxText = 256 << 20
 
-// readText reads all of a text that a user gave: what it is called in a sentence, and where it comes
+// readText reads all of a text in UTF-8 that a user gave: what it is called in a sentence, and where it comes
 // from. It ends when ctx does; the error is an exit.
 func readText(ctx context.Context, what string, from func() (io.ReadCloser, error)) (string, error) {
 	text, _, err := within(ctx, func() ([]byte, error) {
@@ -89,6 +91,9 @@ func readText(ctx context.Context, what string, from func() (io.ReadCloser, erro
 		if err == nil && len(text) > maxText {
 			err = fmt.Errorf("it has more than %d MiB", maxText>>20)
 		}
+		if err == nil {
+			err = encoded(text)
+		}
 		return text, err
 	})
 	switch {
@@ -97,7 +102,30 @@ func readText(ctx context.Context, what string, from func() (io.ReadCloser, erro
 	case err != nil:
 		return "", exit{exitFailed, fmt.Sprintf("cannot read %s: %v", what, reason(err))}
 	}
-	return string(text), nil
+	return string(bytes.TrimPrefix(text, []byte(byteOrderMark))), nil
+}
+
+// byteOrderMark is what editors of Windows begin UTF-8 with; it is no part of the text.
+const byteOrderMark = "\ufeff"
+
+// encoded is an error for what is no UTF-8: models were not made for other encodings, and what stands in
+// their place would be guessed.
+func encoded(text []byte) error {
+	if utf8.Valid(text) {
+		return nil
+	}
+	if bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff}) {
+		return errors.New("it is UTF-16; save it as UTF-8")
+	}
+	at := 0
+	for at < len(text) {
+		r, n := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		at += n
+	}
+	return fmt.Errorf("it is no UTF-8 from byte %d on (%#02x); save it as UTF-8", at, text[at])
 }
 
 // fileText is readText for a file.

@@ -38,8 +38,11 @@ func probeCommand() *cobra.Command {
 		Example: "  velo probe\n" +
 			"  velo probe --synthetic qwen3.6-27b:nvfp4 --rows 1,8 --estimate gb10\n" +
 			"  velo probe --model-dir ~/models/Qwen3.5-9B-FP8 --context 8192 --json",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := atMostOne(cmd.Flags(), "synthetic", "model-dir"); err != nil {
+				return err
+			}
 			o := probe.Options{Rows: rows, Context: behind, KV: kv, Time: time.Duration(seconds * float64(time.Second)), Estimate: estimate}
 			if err := o.Check(); err != nil {
 				return exit{exitUsage, err.Error()}
@@ -110,7 +113,6 @@ func probeCommand() *cobra.Command {
 	f.StringVar(&estimate, "estimate", "", "estimate the times on another device too: gb10")
 	f.BoolVar(&facts, "facts", false, "where a model would be computed and how much memory there is, as JSON; nothing is measured")
 	f.BoolVar(&asJSON, "json", false, "the result as one JSON object")
-	cmd.MarkFlagsMutuallyExclusive("synthetic", "model-dir")
 	return cmd
 }
 

@@ -42,6 +42,16 @@ func quantizeCommand() *cobra.Command {
 				return usage("%v", err)
 			}
 			var passage string
+			if err := computed.check(); err != nil {
+				return usage("%v", err)
+			}
+			if text == "" {
+				for _, name := range []string{"window", "device", "kv-type", "threads", "load-force"} {
+					if cmd.Flags().Changed(name) {
+						return usage("--%s is of the perplexity: give --text FILE with it", name)
+					}
+				}
+			}
 			if text != "" {
 				if window < 2 {
 					return usage("--window must be at least 2 tokens")

@@ -9,10 +9,10 @@ import (
 	"math"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"velo/engine"
@@ -21,120 +21,169 @@ import (
 	"velo/engine/sample"
 )
 
+// answering are the flags of `velo run`.
+type answering struct {
+	prompt, system, file                     string
+	most, context                            int
+	plain, greedy, asJSON, ignoreEOS, silent bool
+	force                                    bool
+	computing
+	sampling sampling
+	seed     uint64
+}
+
 // runCommand is `velo run`: one answer on the terminal.
 func runCommand() *cobra.Command {
-	var (
-		prompt, system, file                     string
-		most, contextTokens                      int
-		plain, greedy, asJSON, ignoreEOS, silent bool
-		force                                    bool
-		computed                                 computing
-		chosen                                   sampling
-		seed                                     uint64
-	)
+	f := &answering{}
 	cmd := &cobra.Command{
 		Use:   "run FOLDER|FILE.gguf --prompt TEXT",
 		Short: "Answers a prompt with a model of your own, on the terminal",
 		Long: "Loads a model (a folder with config.json and safetensors, or a GGUF file) and answers one prompt: the text\n" +
 			"to the standard output, the timings to the standard error. Sampling is as the model's makers advise unless\n" +
-			"a flag says otherwise.",
+			"a flag says otherwise.\n\n" +
+			"Exit code: 0 answered, 1 the model cannot be loaded or the prompt not be answered, 2 wrong usage, 130 stopped.",
 		Example: "  velo run SmolLM2-135M-Instruct.Q4_1.gguf --prompt \"What is the capital of France?\"\n" +
 			"  velo run ~/models/qwen3 --prompt-file question.txt --max-tokens 500 --greedy",
 		Args: exactly(1, "run takes one model, a folder or a GGUF file (and a prompt of several words in quotes)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags, errs := cmd.Flags(), cmd.ErrOrStderr()
-			text, err := promptText(cmd, prompt, file, flags.Changed("prompt"))
-			if err != nil {
+			if err := f.check(cmd.Flags()); err != nil {
 				return err
 			}
-			o := engine.Options{Backend: computed.device, KV: computed.kv, Context: contextTokens, Lanes: 1, Workers: computed.threads}
-			if !silent {
-				o.Progress = loading(errs)
-			}
-			began := time.Now()
-			e, err := loadModel(cmd.Context(), args[0], o, force)
-			if err != nil {
-				return err
-			}
-			left := false // whether something of the engine goes on until the process ends
-			defer func() {
-				if !left {
-					_ = e.Close()
-				}
-			}()
-			loaded := time.Since(began)
-
-			params := e.Defaults
-			if greedy {
-				params = sample.Params{}
-			}
-			params = chosen.over(params, false)
-			if params.Seed = seed; !flags.Changed("seed") {
-				params.Seed = uint64(time.Now().UnixNano())
-			}
-			ids := e.Text(text)
-			if !plain && e.Template != nil {
-				if ids, err = conversation(e, system, text); err != nil {
-					return exit{exitFailed, err.Error()}
-				}
-			}
-			out := cmd.OutOrStdout()
-			var unwritten atomic.Pointer[error]
-			ctx, cancel := context.WithCancel(cmd.Context())
-			defer cancel()
-			var a engine.Answer
-			a, left, err = within(ctx, func() (engine.Answer, error) {
-				return e.Generate(ctx, ids, params, most, ignoreEOS, func(s string) {
-					if _, err := io.WriteString(out, s); err != nil {
-						unwritten.CompareAndSwap(nil, &err)
-						cancel() // nobody reads any more
-					}
-				})
-			})
-			switch broken := unwritten.Load(); {
-			case broken != nil:
-				return unwritable(*broken)
-			case left: // in the middle of a step that takes long
-				return exit{exitStopped, "stopped; the text so far is there, the timings are not"}
-			case err != nil:
-				return exit{exitFailed, err.Error()}
-			}
-			fmt.Fprintln(out)
-			t := timings{Model: e.Name, Device: e.Device, Seed: params.Seed, PromptTokens: a.Prompt, GeneratedTokens: a.Generated, Finish: a.Finish,
-				LoadSeconds: loaded.Seconds(), Memory: e.Memory.Sum(), MemoryBytes: e.Memory.Total}
-			if a.Generated > 0 {
-				t.TTFT, t.PromptRate = a.First.Sub(a.Begin).Seconds(), a.Prefill()
-			}
-			if a.Generated > 1 {
-				t.DecodeRate = a.Decode()
-			}
-			if err := t.print(errs, asJSON, silent); err != nil {
-				return exit{exitFailed, err.Error()}
-			}
-			if a.Finish == engine.Cancelled && cmd.Context().Err() != nil {
-				return exit{exitStopped, ""}
-			}
-			return nil
+			return f.run(cmd, args[0])
 		},
 	}
-	f := cmd.Flags()
-	f.StringVarP(&prompt, "prompt", "p", "", "the prompt; without it, or -, it is read from the standard input")
-	f.StringVar(&file, "prompt-file", "", "read the prompt from a file")
-	f.StringVar(&system, "system", "", "a system message before it")
-	f.BoolVar(&plain, "plain", false, "leave the chat template out: the model goes on with the text")
-	f.IntVarP(&most, "max-tokens", "n", 512, "most tokens to generate; 0 = as many as the context has room for")
-	f.BoolVar(&ignoreEOS, "ignore-eos", false, "go on when the model would end")
-	f.BoolVar(&greedy, "greedy", false, "take the likeliest token each time")
-	chosen.register(f, "")
-	f.Uint64Var(&seed, "seed", 0, "seed of the random numbers (a new one each time)")
-	f.IntVar(&contextTokens, "context", 0, "tokens of prompt and answer together (4096, or what the model was made for)")
-	computed.register(f)
-	f.BoolVar(&force, "load-force", false, "load although the memory that is free is reckoned not to be enough")
-	f.BoolVar(&asJSON, "json", false, "timings as one JSON object")
-	f.BoolVarP(&silent, "quiet", "q", false, "no progress and no timings")
-	cmd.MarkFlagsMutuallyExclusive("prompt", "prompt-file")
-	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
+	fl := cmd.Flags()
+	fl.StringVarP(&f.prompt, "prompt", "p", "", "the prompt; without it, or -, it is read from the standard input")
+	fl.StringVar(&f.file, "prompt-file", "", "read the prompt from a file")
+	fl.StringVar(&f.system, "system", "", "a system message before it")
+	fl.BoolVar(&f.plain, "plain", false, "leave the chat template out: the model goes on with the text")
+	fl.IntVarP(&f.most, "max-tokens", "n", 512, "most tokens to generate; 0 = as many as the context has room for")
+	fl.BoolVar(&f.ignoreEOS, "ignore-eos", false, "go on when the model would end")
+	fl.BoolVar(&f.greedy, "greedy", false, "take the likeliest token each time")
+	f.sampling.register(fl, "")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the random numbers (a new one each time)")
+	fl.IntVar(&f.context, "context", 0, "tokens of prompt and answer together (4096, or what the model was made for)")
+	f.computing.register(fl)
+	fl.BoolVar(&f.force, "load-force", false, "load although the memory that is free is reckoned not to be enough")
+	fl.BoolVar(&f.asJSON, "json", false, "timings as one JSON object")
+	fl.BoolVarP(&f.silent, "quiet", "q", false, "no progress and no timings")
 	return cmd
+}
+
+// check refuses flags that make no sense, before anything is read.
+func (f *answering) check(fl *pflag.FlagSet) error {
+	for _, pair := range [][]string{{"prompt", "prompt-file"}, {"json", "quiet"}, {"plain", "system"}, {"greedy", "temperature"}} {
+		if err := atMostOne(fl, pair...); err != nil {
+			return err
+		}
+	}
+	if f.most < 0 {
+		return usage("--max-tokens is %d: it starts at 0, which is as many as the context has room for", f.most)
+	}
+	if f.context < 0 {
+		return usage("--context is %d: it is a number of tokens, or 0 for 4096 or what the model was made for", f.context)
+	}
+	if err := f.computing.check(); err != nil {
+		return usage("%v", err)
+	}
+	p := f.sampling.over(sample.Params{}, false)
+	if err := p.Validate(1); err != nil {
+		return usage("%v", err)
+	}
+	return nil
+}
+
+// run loads the model and prints its answer.
+func (f *answering) run(cmd *cobra.Command, path string) error {
+	flags, out, errs := cmd.Flags(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	text, err := promptText(cmd, f.prompt, f.file, flags.Changed("prompt"))
+	if err != nil {
+		return err
+	}
+	o := engine.Options{Backend: f.device, KV: f.kv, Context: f.context, Lanes: 1, Workers: f.threads}
+	if !f.silent {
+		o.Progress = loading(errs)
+	}
+	began := time.Now()
+	e, err := loadModel(cmd.Context(), path, o, f.force)
+	if err != nil {
+		return err
+	}
+	left := false // whether something of the engine goes on until the process ends
+	defer func() {
+		if !left {
+			_ = e.Close()
+		}
+	}()
+	loaded := time.Since(began)
+	params := e.Defaults
+	if f.greedy {
+		params = sample.Params{}
+	}
+	params = f.sampling.over(params, false)
+	if params.Seed = f.seed; !flags.Changed("seed") {
+		params.Seed = uint64(time.Now().UnixNano())
+	}
+	var unwritten atomic.Pointer[error]
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	var a engine.Answer
+	a, left, err = within(ctx, func() (engine.Answer, error) {
+		ids, err := f.ids(e, text)
+		if err != nil {
+			return engine.Answer{}, err
+		}
+		return e.Generate(ctx, ids, params, f.most, f.ignoreEOS, func(s string) {
+			if _, err := io.WriteString(out, s); err != nil {
+				unwritten.CompareAndSwap(nil, &err)
+				cancel() // nobody reads any more
+			}
+		})
+	})
+	switch broken := unwritten.Load(); {
+	case broken != nil:
+		return unwritable(*broken)
+	case left: // in the middle of a step that takes long
+		return exit{exitStopped, "stopped; the text so far is there, the timings are not"}
+	case err != nil:
+		return exit{exitFailed, err.Error()}
+	}
+	fmt.Fprintln(out)
+	t := timings{Model: e.Name, Device: e.Device, Seed: params.Seed, PromptTokens: a.Prompt, GeneratedTokens: a.Generated, Finish: a.Finish,
+		LoadSeconds: loaded.Seconds(), Memory: e.Memory.Sum(), MemoryBytes: e.Memory.Total}
+	if a.Generated > 0 {
+		t.TTFT, t.PromptRate = a.First.Sub(a.Begin).Seconds(), a.Prefill()
+	}
+	if a.Generated > 1 {
+		t.DecodeRate = a.Decode()
+	}
+	if err := t.print(errs, f.asJSON, f.silent); err != nil {
+		return exit{exitFailed, err.Error()}
+	}
+	if a.Finish == engine.Cancelled && cmd.Context().Err() != nil {
+		return exit{exitStopped, ""}
+	}
+	return nil
+}
+
+// ids encodes the prompt, as a conversation if the model has a template for that.
+func (f *answering) ids(e *engine.Engine, text string) (ids []int32, err error) {
+	switch {
+	case !f.plain && e.Template != nil:
+		ids, err = conversation(e, f.system, text)
+	case f.system != "":
+		err = fmt.Errorf("cannot begin with a system message: %s has no chat template; leave --system out", e.Name)
+	default:
+		ids = e.Text(text)
+	}
+	if err == nil && len(ids) >= e.Context {
+		advice := "shorten it"
+		if most := e.Weights.Config.MaxPosition; most > e.Context {
+			advice += fmt.Sprintf(", or give a larger --context, %d at most", most)
+		}
+		err = fmt.Errorf("cannot answer a prompt of %d tokens: the context is %d, prompt and answer together; %s", len(ids), e.Context, advice)
+	}
+	return ids, err
 }
 
 // promptText is the prompt, wherever it comes from.
@@ -148,6 +197,9 @@ func promptText(cmd *cobra.Command, prompt, file string, given bool) (text strin
 	case given && prompt == "":
 		return "", usage("--prompt is empty")
 	case given && prompt != "-":
+		if err := encoded([]byte(prompt)); err != nil {
+			return "", exit{exitFailed, fmt.Sprintf("cannot use the prompt: %v", err)}
+		}
 		return prompt, nil
 	}
 	in := cmd.InOrStdin()
@@ -159,14 +211,6 @@ func promptText(cmd *cobra.Command, prompt, file string, given bool) (text strin
 		err = usage("there is no prompt: give --prompt TEXT, --prompt-file FILE, or one on the standard input")
 	}
 	return text, err
-}
-
-// unwritable is the exit of a command whose output could not be written. Nobody is told that nobody reads.
-func unwritable(err error) error {
-	if errors.Is(err, syscall.EPIPE) {
-		return exit{exitFailed, ""}
-	}
-	return exit{exitFailed, fmt.Sprintf("cannot write to the standard output: %v", reason(err))}
 }
 
 // conversation renders a conversation of one question.
@@ -232,8 +276,7 @@ func (t timings) print(w io.Writer, asJSON, silent bool) error {
 
 // loading shows how far loading has got and how fast it goes, where a person looks on.
 func loading(w io.Writer) func(engine.Progress) {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !animated(w) {
 		return nil
 	}
 	last := -1

@@ -89,7 +89,7 @@ func serveCommand() *cobra.Command {
 			return refuse(err)
 		}
 		if err := cmd.ParseFlags(args); err != nil {
-			return refuse(err)
+			return refuse(flagError(cmd, err))
 		}
 		if help, _ := cmd.Flags().GetBool("help"); help {
 			return cmd.Help()
@@ -232,7 +232,7 @@ func joinSwitches(args []string, fl *pflag.FlagSet) ([]string, error) {
 			if why := refused(name); why != "" {
 				return nil, fmt.Errorf("cannot serve with --%s: %s", name, why)
 			}
-			return nil, fmt.Errorf("there is no flag --%s", name)
+			return nil, fmt.Errorf("there is no flag --%s%s", name, meant(fl, name))
 		}
 		takesNext := known.NoOptDefVal == "" || i+1 < len(args) && known.Value.Type() == "string" && !strings.HasPrefix(args[i+1], "-") ||
 			i+1 < len(args) && slices.Contains(switchWords, args[i+1]) && known.Value.Type() == "on|off"

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"velo/engine"
-	"velo/engine/backend"
 	"velo/engine/emit"
 	"velo/engine/host"
 	"velo/engine/sample"
@@ -64,8 +63,8 @@ func (f *serving) check(fl *pflag.FlagSet, environment []string) error {
 	if f.force != "off" && f.force != "on" && f.force != "1" && f.force != "unsafe" {
 		return fmt.Errorf("cannot serve with --load-force %s: it is off or on", f.force)
 	}
-	if _, err := backend.KVType(backend.Options{Name: f.device, KV: f.kv}); err != nil {
-		return fmt.Errorf("cannot serve with --kv-type %s: %w", f.kv, err)
+	if err := f.computing.check(); err != nil {
+		return fmt.Errorf("cannot serve: %w", err)
 	}
 	if _, err := f.promptCharacters(); err != nil {
 		return err

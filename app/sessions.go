@@ -30,7 +30,7 @@ func sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "Lists the sessions that were measured",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			st, err := openForReading()
 			if err != nil {

@@ -31,7 +31,7 @@ func simCommand() *cobra.Command {
 			"each write, so that a client's stamps can be checked against it. It is not a model.\n\n" +
 			"With --otlp it sends the telemetry of an engine that generates to a receiver instead, until it is\n" +
 			"interrupted, and prints what was sent.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			if telemetry.URL != "" {
