@@ -10,23 +10,32 @@ type arena struct {
 	pools  []*Pool
 }
 
-// arenaPool is the size of a pool; what is larger has one of its own.
+// arenaPool is the size of a pool; what is larger than a quarter has one of its own.
 const arenaPool = 64 << 20
 
-// Take hands out bytes of memory. what says what for in an error.
+// Reserve takes bytes at once, from which Take hands out until they are used up: nothing is lost
+// between pieces, and what will not fit shows before anything was read.
+func (a *arena) Reserve(bytes int64) error {
+	p, err := a.device.Pool(bytes)
+	if err != nil {
+		return fmt.Errorf("cannot reserve the model's memory on the GPU: %w", err)
+	}
+	a.pools = append(a.pools, p)
+	return nil
+}
+
+// Take hands out bytes of memory, from the first pool that has as many. what says what for in an error.
 func (a *arena) Take(what string, bytes int64) (Memory, error) {
-	if n := len(a.pools); n > 0 && a.pools[n-1].Left() >= bytes {
-		return a.pools[n-1].Take(what, bytes)
-	}
-	if bytes > arenaPool/4 { // the pool begun stays last, for small pieces
-		p, err := a.device.Pool(bytes)
-		if err != nil {
-			return Memory{}, fmt.Errorf("cannot place %s on the GPU: %w", what, err)
+	for _, p := range a.pools {
+		if bytes >= 0 && p.Left() >= bytes {
+			return p.Take(what, bytes)
 		}
-		a.pools = append([]*Pool{p}, a.pools...)
-		return p.Take(what, bytes)
 	}
-	p, err := a.device.Pool(arenaPool)
+	size := int64(arenaPool)
+	if bytes > arenaPool/4 {
+		size = bytes
+	}
+	p, err := a.device.Pool(size)
 	if err != nil {
 		return Memory{}, fmt.Errorf("cannot place %s on the GPU: %w", what, err)
 	}

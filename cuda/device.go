@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	"gorgonia.org/cu"
 )
@@ -18,10 +19,14 @@ type Device struct {
 	context cu.CUContext
 	stream  cu.Stream
 	modules []*Module
-	args    Args // of the launch being made
-	recent  [8]*Kernel
-	next    int   // place in recent of the next launch
+	args    Args  // of the launch being made
 	tape    *tape // what is launched is noted there; nil: nowhere
+	closed  bool
+
+	// What was launched last may be asked for while a launch is made or waited for.
+	recent  [8]atomic.Pointer[Kernel]
+	next    atomic.Uint32         // counts launches, captured ones too
+	running atomic.Pointer[Graph] // launched last, nil: a kernel was
 }
 
 // Open opens GPU number ordinal. It is the first thing that touches the driver.
@@ -130,11 +135,20 @@ func (d *Device) Wait() error {
 	return nil
 }
 
-// launched names the kernels launched last, the newest first.
+// launched names the kernels launched last, the newest first. It may be called from any goroutine.
 func (d *Device) launched() string {
+	if g := d.running.Load(); g != nil {
+		return "those of a graph, at its end " + g.end
+	}
+	return d.names(len(d.recent))
+}
+
+// names names the kernels of the last n launches, of captured ones too, as far as they are remembered.
+func (d *Device) names(n int) string {
 	var names []string
-	for i := range d.recent {
-		if k := d.recent[(d.next+2*len(d.recent)-1-i)%len(d.recent)]; k != nil {
+	next := d.next.Load()
+	for i := range uint32(min(n, len(d.recent))) {
+		if k := d.recent[(next-1-i)%uint32(len(d.recent))].Load(); k != nil {
 			names = append(names, k.name)
 		}
 	}
@@ -144,15 +158,22 @@ func (d *Device) launched() string {
 	return strings.Join(names, ", ")
 }
 
-// Close gives all back: modules, memory, stream, context. It is called once.
+// Close gives all back: modules, memory, stream, context. A second call does nothing. Where something
+// cannot be given back, as after a kernel that failed, the context goes all the same, and all of it with
+// the context: the device can be opened anew.
 func (d *Device) Close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
 	defer trim()
-	return d.on(func() error {
+	err := d.on(func() error {
 		err := d.stream.Destroy()
 		for _, m := range d.modules {
 			err = errorsOf(err, m.unload())
 		}
 		d.modules = nil
-		return errorsOf(err, d.context.Destroy())
+		return err
 	})
+	return errorsOf(err, d.context.Destroy())
 }

@@ -36,6 +36,12 @@ func result(code C.int) error {
 	return &Error{Code: int(code), Name: C.GoString(C.velo_error_name(code)), Text: C.GoString(C.velo_error_text(code))}
 }
 
+// outOfMemory tells whether the device, or the host for page-locked memory, had no memory left.
+func outOfMemory(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == C.CUDA_ERROR_OUT_OF_MEMORY || errors.Is(err, cu.OutOfMemory)
+}
+
 // load opens the driver's library and looks up what cu lacks.
 func load() error {
 	code, err := stub.Load()

@@ -16,20 +16,31 @@ import (
 type Graph struct {
 	device     *Device
 	executable unsafe.Pointer
+	end        string // names of its last kernels
 }
 
 // Capture records the launches that f makes, instead of running them. f must
 // not allocate, copy or wait.
-func (d *Device) Capture(f func() error) (*Graph, error) {
+func (d *Device) Capture(f func() error) (_ *Graph, err error) {
 	wait := d.options.Wait
 	d.options.Wait = false // a stream that captures cannot be waited for
 	defer func() { d.options.Wait = wait }()
 	if err := result(C.velo_capture_begin(rawContext(d.context), rawStream(d.stream))); err != nil {
 		return nil, fmt.Errorf("cannot begin a graph: %w", err)
 	}
-	failed := f()
 	g := &Graph{device: d}
-	err := result(C.velo_capture_end(rawContext(d.context), rawStream(d.stream), &g.executable))
+	before, ended := d.next.Load(), false
+	defer func() {
+		if !ended { // f panics: a stream that goes on recording would be of no use
+			if C.velo_capture_end(rawContext(d.context), rawStream(d.stream), &g.executable) == 0 {
+				_ = g.Close()
+			}
+		}
+	}()
+	failed := f()
+	ended = true
+	g.end = d.names(int(d.next.Load() - before))
+	err = result(C.velo_capture_end(rawContext(d.context), rawStream(d.stream), &g.executable))
 	if failed != nil {
 		if err == nil {
 			err = g.Close()
@@ -37,7 +48,7 @@ func (d *Device) Capture(f func() error) (*Graph, error) {
 		return nil, failed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a graph of the launches, the last of which are %s: %w", d.launched(), err)
+		return nil, fmt.Errorf("cannot make a graph of the launches, the last of which are %s: %w", g.end, err)
 	}
 	return g, nil
 }
@@ -46,8 +57,9 @@ func (d *Device) Capture(f func() error) (*Graph, error) {
 // it fails.
 func (g *Graph) Launch() error {
 	if code := C.velo_graph_launch(rawContext(g.device.context), g.executable, rawStream(g.device.stream)); code != 0 {
-		return fmt.Errorf("cannot run a graph: %w", result(code))
+		return fmt.Errorf("cannot run a graph of launches, the last of which are %s: %w", g.end, result(code))
 	}
+	g.device.running.Store(g)
 	return nil
 }
 

@@ -48,14 +48,22 @@ func (n *input) pages() int { return n.choices() + min(mostPicks, n.rows)*pickWo
 
 func (n *input) open(d *Device, rows int) error {
 	n.rows = rows
-	return n.room(d, n.pages()+4096)
+	return n.take(d, n.pages())
 }
 
-// room makes place for so many values.
-func (n *input) room(d *Device, values int) error {
+// room makes place for so many values. What was sent lies elsewhere then, so graphs are forgotten.
+func (n *input) room(b *Backend, values int) error {
 	if len(n.values) >= values {
 		return nil
 	}
+	if err := b.forget(); err != nil {
+		return err
+	}
+	b.settle() // what was sent may be on its way
+	return n.take(b.device, values)
+}
+
+func (n *input) take(d *Device, values int) error {
 	old := slices.Clone(n.values[:n.used]) // the memory itself goes
 	if err := n.close(); err != nil {
 		return err
@@ -94,11 +102,9 @@ func (n *input) begin(b *Backend, batch *ops.Batch) error {
 		s := &batch.Segments[i]
 		need += (s.Past+s.Rows-1)/ops.PageTokens + 1
 	}
+	n.used = 0
 	if need > len(n.values) {
-		var errs []error
-		b.forget(&errs)
-		n.used = 0
-		if err := n.room(b.device, need+need/2); err != nil {
+		if err := n.room(b, need+need/2); err != nil {
 			return err
 		}
 	}
@@ -124,14 +130,7 @@ func (n *input) spare(b *Backend, words int) error {
 	if n.used+words <= len(n.values) {
 		return nil
 	}
-	var errs []error
-	b.forget(&errs)
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return n.room(b.device, (n.used+words)*3/2)
+	return n.room(b, (n.used+words)*3/2)
 }
 
 // list gives place for words after all that is there.

@@ -68,7 +68,7 @@ func (k *Kernel) Registers() (registers, local int, err error) {
 // 1 KiB for itself), threads and the 64 Ki registers allow, 1 at least.
 func (k *Kernel) resident(threads, shared int) int {
 	f := &k.device.facts
-	return max(1, min(f.SharedSM/(shared+1024), f.Threads/threads, 65536/((k.registers+7)/8*8*threads)))
+	return max(1, min(f.SharedSM/(shared+1024), f.Threads/threads, 65536/((max(k.registers, 1)+7)/8*8*threads)))
 }
 
 // Args is the arguments of one launch as the kernel's parameters lie in
@@ -126,8 +126,10 @@ func (k *Kernel) Launch(g Grid, a *Args) error {
 	code := C.velo_launch(rawContext(d.context), rawFunction(k.f), C.uint(g.X), C.uint(max(g.Y, 1)), C.uint(max(g.Z, 1)), C.uint(g.Block),
 		C.uint(g.Shared), rawStream(d.stream), unsafe.Pointer(&a.bytes), C.size_t(a.n), dependent)
 	k.launched = true
-	d.recent[d.next] = k
-	d.next = (d.next + 1) % len(d.recent)
+	d.recent[(d.next.Add(1)-1)%uint32(len(d.recent))].Store(k)
+	if d.running.Load() != nil {
+		d.running.Store(nil)
+	}
 	if code == 0 && d.options.Wait {
 		code = C.velo_synchronize(rawContext(d.context), rawStream(d.stream))
 		if code == C.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED {

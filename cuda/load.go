@@ -73,7 +73,7 @@ func (l *loader) open() error {
 func (l *loader) room() error {
 	d := l.b.device
 	// Each piece begins where a direct read may, and has room for what such a read takes more.
-	size := int64(l.slabBytes() + loadParts*2*ops.ReadAlign)
+	size := int64(slotBytes(l.slabBytes()))
 	var err error
 	if l.staging, err = d.Pool(loadSlots * size); err != nil {
 		return err
@@ -94,6 +94,9 @@ func (l *loader) room() error {
 	}
 	return nil
 }
+
+// slotBytes is the size of a slot for slabs of so many bytes.
+func slotBytes(slab int) int { return slab + loadParts*2*ops.ReadAlign }
 
 // matrix loads a tensor into the rows of a matrix from row on, as it lies in its files.
 func (l *loader) matrix(m *Matrix, row int, t *ops.Weight) error {

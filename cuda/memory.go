@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"gorgonia.org/cu"
+	"velo/engine/ops"
 )
 
 // Memory is a piece of device memory.
@@ -30,7 +31,7 @@ func (m Memory) Bytes() int64 { return m.bytes }
 
 // Part is n bytes of m from offset on.
 func (m Memory) Part(offset, n int64) Memory {
-	if offset < 0 || n < 0 || offset+n > m.bytes {
+	if offset < 0 || n < 0 || n > m.bytes || offset > m.bytes-n {
 		panic(fmt.Sprintf("cuda: bytes %d to %d of a memory of %d", offset, offset+n, m.bytes))
 	}
 	return Memory{m.device, m.at + uint64(offset), n}
@@ -95,6 +96,9 @@ func (m Memory) Fill(b byte) error {
 // for the longest prefetch.
 const alignment = 256
 
+// aligned is what a piece of n bytes takes of a pool.
+func aligned(n int64) int64 { return (n + alignment - 1) &^ (alignment - 1) }
+
 // Pool is device memory allocated at once and handed out in pieces that live
 // as long as the pool.
 type Pool struct {
@@ -111,8 +115,13 @@ func (d *Device) Pool(bytes int64) (*Pool, error) {
 	})
 	if err != nil {
 		free, _, _ := d.MemoryInfo()
-		return nil, fmt.Errorf("cannot allocate %.2f GiB on %s, of which %.2f GiB are free: %w",
+		all := err
+		err = fmt.Errorf("cannot allocate %.2f GiB on %s, of which %.2f GiB are free: %w",
 			float64(bytes)/(1<<30), d.facts.Name, float64(free)/(1<<30), err)
+		if outOfMemory(all) {
+			err = &ops.NoRoom{Err: err}
+		}
+		return nil, err
 	}
 	return &Pool{whole: Memory{d, uint64(at), bytes}}, nil
 }
@@ -125,7 +134,7 @@ func (p *Pool) Take(what string, bytes int64) (Memory, error) {
 			what, float64(bytes)/(1<<20), float64(p.whole.bytes)/(1<<20), float64(left)/(1<<20))
 	}
 	m := p.whole.Part(p.used, bytes)
-	p.used = min((p.used+bytes+alignment-1)&^(alignment-1), p.whole.bytes)
+	p.used = min(aligned(p.used+bytes), p.whole.bytes)
 	return m, nil
 }
 
@@ -135,8 +144,12 @@ func (p *Pool) Left() int64 { return p.whole.bytes - p.used }
 // Reset takes all pieces back.
 func (p *Pool) Reset() { p.used = 0 }
 
-// Close frees the pool.
+// Close frees the pool. A second call does nothing.
 func (p *Pool) Close() error {
+	if p.whole.bytes == 0 {
+		return nil
+	}
+	defer func() { *p = Pool{} }()
 	return p.whole.device.on(func() error { return cu.MemFree(cu.DevicePtr(p.whole.at)) })
 }
 
@@ -161,12 +174,22 @@ func (d *Device) HostMemory(bytes int) (*HostMemory, error) {
 	var host unsafe.Pointer
 	var device C.ulonglong
 	if err := result(C.velo_host_alloc(rawContext(d.context), C.size_t(bytes), &host, &device)); err != nil {
-		return nil, fmt.Errorf("cannot allocate %d bytes of page-locked memory: %w", bytes, err)
+		all := err
+		err = fmt.Errorf("cannot allocate %d bytes of page-locked memory (%.1f MiB of this machine's, for what goes to and comes from %s): %w",
+			bytes, float64(bytes)/(1<<20), d.facts.Name, err)
+		if outOfMemory(all) {
+			err = &ops.NoRoom{Err: err}
+		}
+		return nil, err
 	}
 	return &HostMemory{Memory{d, uint64(device), int64(bytes)}, unsafe.Slice((*byte)(host), bytes)}, nil
 }
 
-// Close frees the memory.
+// Close frees the memory. A second call does nothing.
 func (h *HostMemory) Close() error {
+	if h.Host == nil {
+		return nil
+	}
+	defer func() { *h = HostMemory{} }()
 	return result(C.velo_host_free(rawContext(h.device.context), unsafe.Pointer(unsafe.SliceData(h.Host))))
 }

@@ -106,9 +106,9 @@ func decode(t testing.TB, m *model.Model, b *Backend, name string, n, past int) 
 	}
 	logits := middle(false)
 	wall := middle(true)
-	graph := median(t, b.device, b.graphs[0].graph)
+	graph := median(t, b.device, b.shapes.graphs[0].graph)
 	read := int64(0)
-	for _, c := range b.graphs[0].calls {
+	for _, c := range b.shapes.graphs[0].calls {
 		if c.kind == linearCall {
 			for _, p := range c.m.pieces {
 				read += p.m.Bytes()
@@ -118,7 +118,7 @@ func decode(t testing.TB, m *model.Model, b *Backend, name string, n, past int) 
 	fmt.Printf("%s decode %2d rows, %5d behind: step %8.1f µs (with logits on the host %8.1f), graph %8.1f µs, weights %.2f GB: %.2f TB/s, %.1f rows/s\n",
 		name, n, past, float64(wall)/1e3, float64(logits)/1e3, float64(graph)/1e3, float64(read)/1e9, float64(read)/graph.Seconds()/1e12, float64(n)/wall.Seconds())
 	if n == 1 || n == 8 {
-		kinds(t, b, b.graphs[0].calls)
+		kinds(t, b, b.shapes.graphs[0].calls)
 	}
 }
 
@@ -166,7 +166,7 @@ func kinds(t testing.TB, b *Backend, calls []call) {
 	took := timed(func(c *call) error {
 		p := c.m.pieces[0]
 		o := b.operands[p.m.in]
-		o.values, o.scales = b.values, b.scales
+		o.values, o.scales = b.values.Memory, b.scales
 		return b.k.splitFrom(o, &activations{x: c.x.view()}, int(c.rows))
 	}, splits)
 	fmt.Printf("    %-24s %4d × %7.2f µs = %8.1f µs\n", "split", len(splits), took/float64(len(splits)), took)
@@ -180,7 +180,7 @@ func kinds(t testing.TB, b *Backend, calls []call) {
 			alone := timed(func(c *call) error {
 				for _, p := range c.m.pieces {
 					o := b.operands[p.m.in]
-					o.n, o.values, o.scales = int(c.rows), b.values, b.scales
+					o.n, o.values, o.scales = int(c.rows), b.values.Memory, b.scales
 					read += p.m.Bytes()
 					if err := b.k.Linear(&Product{Y: c.dst.view().Memory, Pitch: c.dst.buffer.cols, X: o, M: p.m, Add: c.flags != 0}); err != nil {
 						return err

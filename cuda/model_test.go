@@ -332,7 +332,7 @@ func steps(t *testing.T, b *Backend, m *model.Model, source model.Source) {
 		want = append(want, feed(t, m, s, tokens[i:i+1])...)
 	}
 	s.Free()
-	if len(b.graphs) == 0 || b.graphs[0].graph == nil {
+	if len(b.shapes.graphs) == 0 || b.shapes.graphs[0].graph == nil {
 		t.Error("steps of one row were not captured")
 	}
 	if slices.Equal(want[0], want[1]) {

@@ -67,6 +67,8 @@ func storedAs(t ops.WeightType) stored {
 // Matrix takes over parts stacked along their first dimension. Parts without data get
 // random numbers, made on the device, for measuring.
 func (b *Backend) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
+	b.enter()
+	defer b.leave()
 	if b.failed != nil {
 		return nil, b.failed
 	}
@@ -101,9 +103,6 @@ func (b *Backend) place(s *stack, as stored, rows int, parts []*ops.Weight) erro
 		}
 		matrices[i] = m
 		s.pieces = append(s.pieces, piece{m, s.out, i > 0})
-	}
-	if err := b.loading(); err != nil {
-		return err
 	}
 	first := 0
 	for _, t := range parts {
@@ -208,6 +207,8 @@ func halves(row []float32, parts []Part, r int) {
 // Vector takes over the values of parts one after another, plus add. Parts without data
 // are 0.
 func (b *Backend) Vector(add float32, parts ...*ops.Weight) (ops.Vector, error) {
+	b.enter()
+	defer b.leave()
 	if b.failed != nil {
 		return nil, b.failed
 	}
@@ -232,12 +233,13 @@ func (b *Backend) Vector(add float32, parts ...*ops.Weight) (ops.Vector, error) 
 }
 
 // WeightBytes is the memory that a weight takes on the device as a matrix, or as a
-// vector if it has one dimension.
+// vector if it has one dimension or is the taps of a convolution. Stacked with others it may
+// take a little less.
 func WeightBytes(t *ops.Weight) int64 {
-	if len(t.Shape) < 2 {
-		return int64(4 * t.Cols())
+	if len(t.Shape) < 2 || t.Cols() <= maxTaps {
+		return aligned(4 * int64(t.Rows()) * int64(t.Cols()))
 	}
 	as := storedAs(t.Type)
-	n := int64((t.Rows()+31)/32*2)*int64(as.format.units(t.Cols()))*int64(formats[as.format].bytes) + int64(4*t.Rows())
+	n := int64((t.Rows()+31)/32*2)*int64(as.format.units(t.Cols()))*int64(formats[as.format].bytes) + aligned(int64(4*t.Rows()))
 	return n * int64(as.matrices)
 }

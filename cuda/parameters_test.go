@@ -55,8 +55,11 @@ func TestWeightBytes(t *testing.T) {
 			t.Errorf("64 × 256 weights of %v take %d bytes, not %d", kind, got, want)
 		}
 	}
-	if got := WeightBytes(&ops.Weight{Type: ops.BF16, Shape: []int{100}}); got != 400 {
+	if got := WeightBytes(&ops.Weight{Type: ops.BF16, Shape: []int{100}}); got != 512 {
 		t.Errorf("a vector of 100 takes %d bytes", got)
+	}
+	if got := WeightBytes(&ops.Weight{Type: ops.BF16, Shape: []int{256, 1, 4}}); got != 4096 {
+		t.Errorf("256 times 4 taps take %d bytes", got)
 	}
 }
 

@@ -77,6 +77,9 @@ func (c *choices) take(from func(what string, bytes int64) (Memory, error), voca
 	return nil
 }
 
+// lists is the words of the lists of all choices of a step.
+func (c *choices) lists() int { return c.rows * listRoom(c.vocab) }
+
 // choicePart is a memory of choices, and what it takes.
 type choicePart struct {
 	to    *Memory
@@ -220,11 +223,13 @@ var _ ops.Sampler = (*Backend)(nil)
 
 // Samples tells whether a choice can be made on the device.
 func (b *Backend) Samples(p *sample.Pick, vocab, n int) bool {
-	return n <= b.choice.rows && vocab == b.choice.vocab && p.Top <= mostTop
+	return n <= b.choice.rows && vocab == b.choice.vocab && p.Top <= mostTop && listWords(p) <= listRoom(vocab)
 }
 
 // Sample chooses a token from row rows[i] of logits for picks[i].
 func (b *Backend) Sample(logits ops.Buffer, rows []int32, picks []sample.Pick) {
+	b.enter()
+	defer b.leave()
 	words := 0
 	for i := range picks {
 		words += listWords(&picks[i])
@@ -252,6 +257,8 @@ func (b *Backend) Sample(logits ops.Buffer, rows []int32, picks []sample.Pick) {
 // requests want them beside, and all where a choice cannot be made here.
 func (b *Backend) SampleFrom(logits ops.Buffer) error {
 	f := logits.(*buffer)
+	b.enter()
+	defer b.leave()
 	if b.failed != nil {
 		return b.failed
 	}
@@ -261,8 +268,7 @@ func (b *Backend) SampleFrom(logits ops.Buffer) error {
 	if f.cols > mostVocab || b.choice.vocab == f.cols && b.choice.rows >= choiceRows(f.rows) {
 		return nil
 	}
-	var errs []error
-	b.forget(&errs)
+	errs := []error{b.forget()}
 	errs = append(errs, b.choice.take(b.memory.Take, f.cols, choiceRows(f.rows)))
 	if b.chosen == nil {
 		var err error
@@ -284,6 +290,8 @@ func (b *Backend) sample(c *call) error {
 
 // Choices waits for the step and sets dst to what was chosen.
 func (b *Backend) Choices(dst []sample.Result) {
+	b.enter()
+	defer b.leave()
 	b.flush()
 	b.settle()
 	if len(dst) > len(b.picked) {
@@ -304,6 +312,13 @@ func (b *Backend) Choices(dst []sample.Result) {
 // ReadRows waits for the step and gives rows of x.
 func (b *Backend) ReadRows(x ops.Buffer, rows []int32) []float32 {
 	f := x.(*buffer)
+	for _, r := range rows {
+		if r < 0 || int(r) >= f.rows || len(rows) > f.rows {
+			panic(fmt.Sprintf("cuda: row %d, one of %d, of a buffer of %d rows is read", r, len(rows), f.rows))
+		}
+	}
+	b.enter()
+	defer b.leave()
 	b.must(b.results(f))
 	b.flush()
 	b.must(b.device.on(func() error {
@@ -335,6 +350,8 @@ func (b *Backend) results(f *buffer) error {
 		b.result = nil
 	}
 	var err error
-	b.result, err = b.device.HostMemory(whole)
-	return err
+	if b.result, err = b.device.HostMemory(max(whole, 4)); err != nil {
+		return fmt.Errorf("cannot make room for %d rows of %d logits: %w", f.rows, f.cols, err)
+	}
+	return nil
 }

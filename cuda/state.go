@@ -23,6 +23,8 @@ func (b *Backend) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, err
 	if pages < 0 || states < 0 {
 		return nil, fmt.Errorf("cannot make a cache of %d pages and %d states", pages, states)
 	}
+	b.enter()
+	defer b.leave()
 	if b.failed != nil {
 		return nil, b.failed
 	}
@@ -49,6 +51,9 @@ func (b *Backend) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, err
 	if c.states.Slots, err = b.memory.Take(fmt.Sprintf("%d recurrent states", states), int64(states)*c.states.SlotBytes()); err != nil {
 		return nil, err
 	}
+	if err := b.provide(&shape, pages, states); err != nil {
+		return nil, err
+	}
 	if err := c.pair.Pages.Fill(0); err != nil {
 		return nil, err
 	}
@@ -67,6 +72,11 @@ func (c *cache) CopyState(dst, src int32) { c.copy(c.states.Slots, c.states.Slot
 // ClearState sets a recurrent state to that of an empty sequence.
 func (c *cache) ClearState(slot int32) {
 	n := c.states.SlotBytes()
+	if n == 0 {
+		return
+	}
+	c.b.enter()
+	defer c.b.leave()
 	c.b.flush()
 	c.b.must(c.states.Slots.Part(int64(slot)*n, n).Fill(0))
 	c.b.waiting = true
@@ -76,6 +86,8 @@ func (c *cache) copy(in Memory, n int64, dst, src int32) {
 	if n == 0 || dst == src {
 		return
 	}
+	c.b.enter()
+	defer c.b.leave()
 	c.b.flush()
 	to, from := in.Part(int64(dst)*n, n), in.Part(int64(src)*n, n)
 	d := c.b.device

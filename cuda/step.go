@@ -2,10 +2,7 @@
 
 package cuda
 
-import (
-	"fmt"
-	"unsafe"
-)
+import "fmt"
 
 // dispatch is what the calls of a step know of those before them.
 type dispatch struct {
@@ -24,16 +21,6 @@ type dispatch struct {
 	beside     *fewProduct // few, if it happens beside that call
 }
 
-// captured is a step of some shape, with its graph from the second time on.
-type captured struct {
-	rows, segments, partitions int
-	calls                      []call
-	graph                      *Graph
-}
-
-// mostGraphs is how many shapes of steps are kept.
-const mostGraphs = 64
-
 // flush runs the calls that were noted.
 func (b *Backend) flush() {
 	if len(b.calls) == 0 {
@@ -45,12 +32,21 @@ func (b *Backend) flush() {
 
 func (b *Backend) run() error {
 	n := &b.input
-	partitions := 1
-	for partitions*partition <= n.most {
-		partitions *= 2
-	}
+	partitions := partitionsOf(n.most)
 	if err := b.ready(partitions); err != nil {
 		return err
+	}
+	// A step of few rows is one launch of a graph from the second time on.
+	var shape *captured
+	if graphs := !b.options.Eager && len(b.batch.Tokens) <= MaxRows; graphs {
+		rows, segments := len(b.batch.Tokens), len(b.batch.Segments)
+		if shape = b.shapes.find(rows, segments, partitions, b.calls); shape == nil {
+			b.shapes.note(rows, segments, partitions, b.calls)
+		} else if shape.graph == nil && !shape.refused {
+			if err := b.spareGraphs(mostGraphs - 1); err != nil {
+				return err
+			}
+		}
 	}
 	if err := n.send(b.device); err != nil {
 		return err
@@ -61,61 +57,61 @@ func (b *Backend) run() error {
 		segments: Segments{N: len(b.batch.Segments), First: n.at(firsts, 0), Rows: n.at(counts, 0), Slot: n.at(slots, 0)}}
 	b.state.segments.measure(b.batch.Segments)
 	all := func() error { return b.dispatchAll(b.calls) }
-	if b.options.Eager || len(b.batch.Tokens) > MaxRows {
+	if shape == nil || shape.refused {
 		return all()
 	}
-	rows, segments := len(b.batch.Tokens), len(b.batch.Segments)
-	for i, g := range b.graphs {
-		if g.rows != rows || g.segments != segments || g.partitions != partitions || !same(g.calls, b.calls) {
-			continue
+	if shape.graph == nil {
+		g, err := b.capture(all)
+		if err != nil {
+			return err
 		}
-		if g.graph == nil {
-			var err error
-			if g.graph, err = b.device.Capture(all); err != nil {
-				return err
-			}
+		if g == nil {
+			shape.refused = true
+			return all()
 		}
-		copy(b.graphs[1:i+1], b.graphs[:i])
-		b.graphs[0] = g
-		return g.graph.Launch()
+		b.shapes.keep(shape, g)
 	}
-	// A shape that was not seen before.
-	if len(b.graphs) == mostGraphs {
-		last := b.graphs[mostGraphs-1]
-		b.graphs = b.graphs[:mostGraphs-1]
-		if last.graph != nil {
-			b.must(b.device.Wait())
-			if err := last.graph.Close(); err != nil {
-				return err
-			}
-		}
-	}
-	b.graphs = append(b.graphs, &captured{rows: rows, segments: segments, partitions: partitions, calls: append([]call(nil), b.calls...)})
-	return all()
+	return shape.graph.Launch()
 }
 
-// same compares calls as bytes.
-func same(a, b []call) bool {
-	if len(a) != len(b) {
-		return false
+// capture makes a graph of the launches of all. Where the device has no memory for it, graphs that were
+// not used lately make room; the graph is nil if that does not help.
+func (b *Backend) capture(all func() error) (*Graph, error) {
+	b.preparing.Add(1)
+	defer b.preparing.Add(-1)
+	state := b.state
+	g, err := b.device.Capture(all)
+	if !outOfMemory(err) {
+		return g, err
 	}
-	bytes := func(c []call) string {
-		return unsafe.String((*byte)(unsafe.Pointer(unsafe.SliceData(c))), len(c)*int(unsafe.Sizeof(call{})))
+	if err := b.spareGraphs(len(b.shapes.graphs) / 2); err != nil {
+		return nil, err
 	}
-	return bytes(a) == bytes(b)
+	b.waiting = true
+	b.state = state
+	if g, err = b.device.Capture(all); outOfMemory(err) {
+		b.state, g, err = state, nil, nil
+	}
+	return g, err
 }
 
-// forget drops all graphs, since something that they name has moved.
-func (b *Backend) forget(errs *[]error) {
-	if len(b.graphs) > 0 {
-		*errs = append(*errs, b.device.Wait())
+// spareGraphs closes the graphs that were not used for the longest time, but for most of them.
+func (b *Backend) spareGraphs(most int) error {
+	if len(b.shapes.graphs) <= most {
+		return nil
 	}
-	for _, g := range b.graphs {
-		if g.graph != nil {
-			*errs = append(*errs, g.graph.Close())
-		}
+	b.settle() // one of them may be on its way
+	var err error
+	for _, g := range b.shapes.drop(most) {
+		err = errorsOf(err, g.Close())
 	}
-	b.graphs = nil
+	return err
+}
+
+// forget drops all shapes, since something that their launches name has moved.
+func (b *Backend) forget() error {
+	b.shapes.seen = nil
+	return b.spareGraphs(0)
 }
 
 // attendBudget is how much scratch memory attention takes at most, unless a row alone
@@ -124,24 +120,19 @@ const attendBudget = 128 << 20
 
 // ready makes room for what the noted calls need besides their operands.
 func (b *Backend) ready(partitions int) error {
-	if err := b.grow(&b.values, "activations", b.need); err != nil {
+	if err := b.grow(&b.values, "activations", b.need); err != nil { // of a backend without a cache
 		return err
 	}
 	for i := range b.calls {
 		switch c := &b.calls[i]; c.kind {
 		case attendCall:
-			// Enough for every row at the longest position that the cache can hold.
-			r := Rows{N: 1, Longest: max(c.cache.pages*PageTokens, partitions*partition*2)}
-			row := AttendScratch(&r, int(c.x.heads), c.cache.pair.Dim)
-			if err := b.grow(&b.scratch, "scratch of attention", max(row, min(attendBudget, row*int64(b.options.Rows)))); err != nil {
+			// There is enough unless the model has more heads, or longer sequences, than its cache told.
+			r := Rows{N: 1, Longest: partitions*partition - 1}
+			if err := b.grow(&b.scratch, "scratch of attention", AttendScratch(&r, int(c.x.heads), c.cache.pair.Dim)); err != nil {
 				return err
 			}
 		case ropeCall:
-			bytes := int64(4 * b.options.Rows * len(c.rope.Inverse))
-			if err := b.grow(&b.turns.Cosine, "angles", bytes); err != nil {
-				return err
-			}
-			if err := b.grow(&b.turns.Sine, "angles", bytes); err != nil {
+			if err := b.turning(len(c.rope.Inverse)); err != nil {
 				return err
 			}
 			if _, ok := b.inverse[c.rope]; !ok {
@@ -307,7 +298,7 @@ func (b *Backend) product(c *call) error {
 		}
 		o := b.operands[p.m.in]
 		if s.operand != o || s.split != c.x || s.splitRows != c.rows || s.splitWrite != c.x.buffer.writes || s.splitFrom != s.within {
-			o.values, o.scales = b.values, b.scales
+			o.values, o.scales = b.values.Memory, b.scales
 			if err := b.k.splitFrom(o, &from, int(c.rows)); err != nil {
 				return err
 			}
@@ -325,5 +316,5 @@ func (b *Backend) product(c *call) error {
 func (b *Backend) attend(c *call) error {
 	r := b.state.rows
 	r.N, r.Sequences = int(c.rows), b.batch.Segments
-	return b.k.Attend(c.dst.view(), c.x.view(), c.k.view(), c.v.view(), &c.cache.pair, &r, int(c.layer), int(c.window), c.float(), b.scratch)
+	return b.k.Attend(c.dst.view(), c.x.view(), c.k.view(), c.v.view(), &c.cache.pair, &r, int(c.layer), int(c.window), c.float(), b.scratch.Memory)
 }

@@ -35,6 +35,7 @@ type Options struct {
 	Exact           bool           // float32 arithmetic for every weight
 	KV              string         // how keys and values are stored: f32, bf16, fp8 or q8; "" or "auto" is the backend's choice
 	Available       int64          // bytes of memory that may be used; 0 = as much as it takes
+	Shared          bool           // a GPU's memory is the machine's
 	Progress        func(Progress) // how far loading is; may be nil
 }
 
@@ -61,13 +62,15 @@ type Engine struct {
 
 // At chooses the place that a backend was resolved to, and as much of its memory as may be used: keep bytes
 // of the machine's are left.
-func (o *Options) At(p backend.Place, keep int64) { o.Backend, o.Available = p.Name, p.Room(keep) }
+func (o *Options) At(p backend.Place, keep int64) {
+	o.Backend, o.Available, o.Shared = p.Name, p.Room(keep), p.Unified
+}
 
 // Plan fills in the sizes that were left open and reckons the memory, without taking any. Whether that
 // fits is for the plan's Check to say.
 func Plan(w *weights.Model, o Options) (memory.Plan, error) {
 	return memory.Reckon(w, memory.Sizes{Backend: o.Backend, Exact: o.Exact, KV: o.KV, Context: o.Context, Lanes: o.Lanes, Tokens: o.Tokens,
-		Checkpoints: o.Checkpoints, CheckpointBytes: o.CheckpointBytes, Rows: o.Rows, Outputs: o.Outputs, Available: o.Available})
+		Checkpoints: o.Checkpoints, CheckpointBytes: o.CheckpointBytes, Rows: o.Rows, Outputs: o.Outputs, Available: o.Available, Shared: o.Shared})
 }
 
 // Load opens the model at path, a folder or a GGUF file, and makes it ready. Memory is reckoned,
@@ -108,12 +111,12 @@ func load(ctx context.Context, path string, w *weights.Model, o Options) (*Engin
 		}
 	}
 	e.EOS = ends(w, e.Tokenizer)
-	if e.backend, err = backend.New(backend.Options{Name: o.Backend, Rows: z.Rows, Workers: o.Workers, Exact: o.Exact, KV: o.KV}); err != nil {
+	if e.backend, err = backend.New(backend.Options{Name: o.Backend, Rows: z.Rows, Workers: o.Workers, Exact: o.Exact, KV: o.KV, Reserve: plan.Asked()}); err != nil {
 		return nil, err
 	}
 	e.Device = e.backend.Name()
 	source := w.Counted(paced(o.Progress))
-	e.Model, err = model.New(&w.Config, until{ctx, source}, e.backend, model.Options{Tokens: z.Tokens, Sequences: z.Lanes + z.Checkpoints, Outputs: z.Outputs})
+	e.Model, err = model.New(&w.Config, until{ctx, source}, e.backend, model.Options{Tokens: z.Tokens, Context: z.Context, Sequences: z.Lanes + z.Checkpoints, Outputs: z.Outputs})
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx) // whatever else is wrong comes from that

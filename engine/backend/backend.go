@@ -33,6 +33,7 @@ type accelerator struct {
 	open   func(o Options, kv ops.KVType) (Backend, error)
 	bytes  func(t *weights.Tensor) int64 // what a weight takes there
 	choice func(vocab, rows int) int64   // what the choice of so many tokens takes there
+	own    func(n *Needs) Own            // what it takes beside what a model asks for
 	look   func(o Options) (*Facts, error)
 }
 
@@ -43,6 +44,7 @@ type Options struct {
 	Workers int    // threads of the processor, all of them if 0
 	Exact   bool   // float32 arithmetic for every weight, on the processor
 	KV      string // how keys and values are stored: f32, bf16, fp8, q8, or "" or "auto" for the backend's own choice
+	Reserve int64  // bytes that a model will ask for, which a GPU takes at once; 0 = as they are asked for
 }
 
 // KVType is how a backend of these options stores keys and values: as asked for, else bf16 on
@@ -92,6 +94,33 @@ func ChoiceBytes(o Options, vocab, rows int) int64 {
 		return gpu.choice(vocab, rows)
 	}
 	return 0
+}
+
+// Needs says what a backend's own memory depends on.
+type Needs struct {
+	Rows      int // most rows of a step
+	Outputs   int // most rows whose logits are wanted
+	Sequences int // most sequences at a time
+	Pages     int // of the cache
+	Cols      int // of the widest matrix
+	Vocab     int
+	Shape     ops.CacheShape
+}
+
+// Own is what a backend takes, in bytes, beside weights and what a model asks it for.
+type Own struct {
+	Device  int64 // scratch of the kernels, and operands
+	Pinned  int64 // page-locked memory of the host: what a step brings and what comes of it
+	Loading int64 // weights on their way, of the device and as much of the host, until all are there
+}
+
+// OwnBytes is what a backend of these options takes beside weights and what a model asks it for; nothing
+// where that is not known, as on the processor.
+func OwnBytes(o Options, n *Needs) Own {
+	if o.Name == CUDA && gpu != nil {
+		return gpu.own(n)
+	}
+	return Own{}
 }
 
 // Backend is a backend to be closed after use.

@@ -9,9 +9,14 @@ import (
 
 var gpu = &accelerator{
 	open: func(o Options, kv ops.KVType) (Backend, error) {
-		return cuda.NewBackend(cuda.BackendOptions{Rows: o.Rows, KV: kv})
+		return cuda.NewBackend(cuda.BackendOptions{Rows: o.Rows, KV: kv, Reserve: o.Reserve})
 	},
 	bytes:  cuda.WeightBytes,
 	choice: cuda.ChoiceBytes,
-	look:   func(Options) (*Facts, error) { return cuda.Look(0) },
+	own: func(n *Needs) Own {
+		needs := cuda.Needs(*n)
+		device, pinned := needs.Bytes()
+		return Own{Device: device, Pinned: pinned, Loading: cuda.LoadingBytes()}
+	},
+	look: func(Options) (*Facts, error) { return cuda.Look(0) },
 }

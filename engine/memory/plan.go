@@ -9,20 +9,26 @@ import (
 	"velo/engine/weights"
 )
 
-// Plan is what a model takes, in bytes. All but the scratch is what will be taken to the byte; where
-// memory is handed out in larger units the rest is lost.
+// Plan is what a model takes, in bytes. On a GPU it is all that will be taken, while the model is made:
+// a step takes nothing. On the processor all but the scratch is what will be taken to the byte.
 type Plan struct {
 	Sizes   Sizes      // with what was left open filled in
 	KV      ops.KVType // how keys and values are stored
 	Changed []string   // what is not as it was asked for, a sentence without a full stop each
 
-	Weights     int64 // as the backend holds them
-	Pages       int64 // keys and values
-	States      int64 // recurrent states of the lanes
-	Checkpoints int64 // recurrent states of the prefix cache
-	Scratch     int64 // activations and logits of a step; what a backend adds to them is not in it (estimate)
-	Choice      int64 // what choosing tokens needs where the backend does it, about 1 MB a row of logits on a GPU
+	Weights     int64       // as the backend holds them
+	Pages       int64       // keys and values
+	States      int64       // recurrent states of the lanes
+	Checkpoints int64       // recurrent states of the prefix cache
+	Scratch     int64       // activations and logits of a step; what the processor adds to them is not in it (estimate)
+	Choice      int64       // what choosing tokens needs where the backend does it, about 1 MB a row of logits on a GPU
+	Own         backend.Own // of a GPU: kernels' scratch, operands, what goes to the host and comes from there
 	Total       int64
+}
+
+// Asked is what the model asks the backend for.
+func (p *Plan) Asked() int64 {
+	return sum(p.Weights, p.Pages, p.States, p.Checkpoints, p.Scratch, p.Choice)
 }
 
 // Reckon plans the memory of a model. The error says which size makes no sense; whether the plan fits
@@ -48,7 +54,14 @@ func reckon(c *weights.Config, weightBytes int64, z Sizes) (Plan, error) {
 	p.Checkpoints = product(int64(z.Checkpoints), shape.StateBytes())
 	p.Scratch = sum(product(int64(z.Rows), row), product(int64(min(z.Outputs, z.Rows)), output))
 	p.Choice = backend.ChoiceBytes(z.backend(), c.Vocab, min(z.Outputs, z.Rows))
-	p.Total = sum(p.Weights, p.Pages, p.States, p.Checkpoints, p.Scratch, p.Choice)
+	longest := shape
+	longest.Longest = z.Context
+	p.Own = backend.OwnBytes(z.backend(), &backend.Needs{Rows: z.Rows, Outputs: min(z.Outputs, z.Rows), Sequences: z.Lanes + z.Checkpoints,
+		Pages: z.pages(), Cols: model.Widest(c), Vocab: c.Vocab, Shape: longest})
+	p.Total = sum(p.Asked(), p.Own.Device, p.Own.Loading)
+	if z.Shared {
+		p.Total = sum(p.Total, p.Own.Pinned, p.Own.Loading)
+	}
 	return p, nil
 }
 

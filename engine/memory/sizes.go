@@ -24,6 +24,7 @@ type Sizes struct {
 	Rows            int   // most rows of a step; 0 = 512
 	Outputs         int   // most rows of a step whose logits are wanted; 0 = 16, and at least Lanes
 
+	Shared    bool  // a GPU's memory is the machine's: page-locked memory counts too
 	Available int64 // bytes that may be used, as backend.Place.Room tells them; 0 = not known
 }
 

@@ -46,11 +46,22 @@ func (p Plan) terms() string {
 	if p.Checkpoints > 0 {
 		s += " + checkpoints " + bytes(p.Checkpoints)
 	}
-	s += fmt.Sprintf(" + scratch %s (estimate)", bytes(p.Scratch))
+	s += fmt.Sprintf(" + scratch %s%s", bytes(p.Scratch), p.estimate())
 	if p.Choice > 0 {
 		s += " + choice of tokens " + bytes(p.Choice)
 	}
+	if p.Own.Device > 0 {
+		s += " + the GPU's own " + bytes(p.Total-p.Asked())
+	}
 	return s
+}
+
+// estimate says that something is not reckoned, where that is so.
+func (p Plan) estimate() string {
+	if p.Own.Device > 0 {
+		return ""
+	}
+	return " (estimate)"
 }
 
 // String is the plan in words, a line each.
@@ -66,9 +77,16 @@ func (p Plan) String() string {
 		line("recurrent states", bytes(p.States), "one for each of "+count(z.Lanes, "lane"))
 		line("checkpoints", bytes(p.Checkpoints), count(z.Checkpoints, "state")+" for the prefix cache")
 	}
-	line("scratch", bytes(p.Scratch), "a step of "+count(z.Rows, "row")+" (estimate)")
+	line("scratch", bytes(p.Scratch), "a step of "+count(z.Rows, "row")+p.estimate())
 	if p.Choice > 0 {
 		line("choice of tokens", bytes(p.Choice), "on the GPU")
+	}
+	if p.Own.Device > 0 {
+		why := "kernels' scratch and operands, and weights on their way while loading"
+		if z.Shared {
+			why += "; page-locked memory, which is the machine's too"
+		}
+		line("the GPU's own", bytes(p.Total-p.Asked()), why)
 	}
 	fits := ""
 	switch free := z.Available - p.Total; {

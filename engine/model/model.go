@@ -31,6 +31,7 @@ type Source interface {
 // Options size a model's memory.
 type Options struct {
 	Tokens    int // tokens remembered in all sequences together
+	Context   int // most tokens of a sequence, 0 for as many as there are
 	Sequences int // sequences and snapshots at a time, of a hybrid model
 	Outputs   int // most rows of a step whose logits are wanted, 16 if 0
 }
@@ -107,7 +108,9 @@ func New(config *weights.Config, source Source, backend ops.Backend, o Options) 
 	}
 	// Every sequence may leave its last page partly empty.
 	pages := (o.Tokens+ops.PageTokens-1)/ops.PageTokens + o.Sequences
-	if m.cache, err = backend.Cache(Shape(&m.Config), pages, o.Sequences); err != nil {
+	shape := Shape(&m.Config)
+	shape.Longest = o.Context
+	if m.cache, err = backend.Cache(shape, pages, o.Sequences); err != nil {
 		return nil, fmt.Errorf("cannot make room for %d tokens in %d sequences: %w", o.Tokens, o.Sequences, err)
 	}
 	m.pool = kv.NewPool(m.cache, pages, o.Sequences)

@@ -8,7 +8,7 @@ import (
 // Shape is what a model of this configuration keeps of each token and of each sequence, before it is
 // made. How keys and values are stored is up to the backend.
 func Shape(c *weights.Config) ops.CacheShape {
-	s := ops.CacheShape{Attention: c.Layers + draftLayers(c), KVHeads: c.KVHeads, HeadDim: c.HeadDim}
+	s := ops.CacheShape{Attention: c.Layers + draftLayers(c), Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim}
 	for _, kind := range c.LayerTypes {
 		if kind == weights.LinearAttention {
 			s.Recurrent++
@@ -41,6 +41,15 @@ func Activations(c *weights.Config) (row, output int64) {
 		n += 5 * c.Hidden // both inputs, a token, hidden and it normed
 	}
 	return 4 * int64(n), 4 * int64(c.Hidden+c.Vocab)
+}
+
+// Widest is the most columns of a model's matrices.
+func Widest(c *weights.Config) int {
+	n := max(c.Hidden, c.Intermediate, c.Heads*c.HeadDim, c.LinearValueHeads*c.LinearValueDim)
+	if draftLayers(c) > 0 {
+		n = max(n, 2*c.Hidden)
+	}
+	return n
 }
 
 // draftLayers is how many layers the prediction head has; Qwen 3.5 alone is drafted with.

@@ -78,6 +78,8 @@ type Rope struct {
 // CacheShape is what one model keeps of each token and of each sequence.
 type CacheShape struct {
 	Attention int // layers that keep keys and values
+	Heads     int // of queries, if it is known before anything is computed
+	Longest   int // tokens of one sequence at most, 0 for as many as there are pages
 	KVHeads   int
 	HeadDim   int
 	KV        KVType // how a backend stores them

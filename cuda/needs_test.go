@@ -1,0 +1,198 @@
+//go:build linux && cuda && cgo
+
+package cuda
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"velo/engine/kv"
+	"velo/engine/model"
+	"velo/engine/ops"
+	"velo/engine/sample"
+	"velo/engine/weights"
+)
+
+// asking is a source and a backend between a model and a GPU that add up what the model asks for.
+type asking struct {
+	*Backend
+	bytes, states, pages int64
+}
+
+func (a *asking) Matrix(parts ...*ops.Weight) (ops.Matrix, error) {
+	for _, t := range parts {
+		a.bytes += WeightBytes(t)
+	}
+	return a.Backend.Matrix(parts...)
+}
+
+func (a *asking) Vector(add float32, parts ...*ops.Weight) (ops.Vector, error) {
+	for _, t := range parts {
+		a.bytes += WeightBytes(t)
+	}
+	return a.Backend.Vector(add, parts...)
+}
+
+func (a *asking) Buffer(rows, cols int) ops.Buffer {
+	a.bytes += int64(4 * rows * cols)
+	return a.Backend.Buffer(rows, cols)
+}
+
+func (a *asking) SampleFrom(logits ops.Buffer) error {
+	a.bytes += ChoiceBytes(logits.Cols(), logits.(*buffer).rows)
+	return a.Backend.SampleFrom(logits)
+}
+
+func (a *asking) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, error) {
+	shape.KV = a.options.KV
+	a.bytes += int64(pages)*shape.PageBytes() + int64(states)*shape.StateBytes()
+	return a.Backend.Cache(shape, pages, states)
+}
+
+// needsOf is what a model's backend needs.
+func needsOf(w *weights.Model, b BackendOptions, m model.Options) Needs {
+	shape := model.Shape(&w.Config)
+	shape.KV, shape.Longest = b.KV, m.Context
+	return Needs{Rows: b.Rows, Outputs: min(m.Outputs, b.Rows), Sequences: m.Sequences, Pages: (m.Tokens+PageTokens-1)/PageTokens + m.Sequences,
+		Cols: model.Widest(&w.Config), Vocab: w.Config.Vocab, Shape: shape}
+}
+
+// exercise runs steps of every width up to the backend's rows, of one sequence and of several, to the end
+// of the context, with choices that have lists and masks, copies of states and pages.
+func exercise(t *testing.T, m *model.Model, sequences, context int) {
+	t.Helper()
+	step := m.NewStep()
+	list := make([]*kv.Sequence, sequences)
+	restart := func() {
+		for i, s := range list {
+			if s != nil {
+				s.Free()
+			}
+			list[i] = sequence(t, m)
+		}
+	}
+	restart()
+	vocab := m.Config.Vocab
+	bias := make(map[int32]float32, vocab)
+	for id := range int32(min(vocab, 4096)) {
+		bias[id] = 1
+	}
+	q, err := sample.NewSequence(sample.Params{Temperature: 1, TopP: 0.9, RepetitionPenalty: 1.1, FrequencyPenalty: 0.1, LogitBias: bias}, vocab, words(m, 9, 200), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask := sample.NewMask(vocab)
+	mask.AllowAll()
+	run := func(rows []int) {
+		for i, n := range rows {
+			if list[i].Len()+n > context {
+				restart()
+			}
+		}
+		step.Reset()
+		for i, n := range rows {
+			if err := step.Add(list[i], words(m, uint64(n), n), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range step.Outputs() {
+			if !step.Pick(i, q.Pick(mask, 20), i%2 == 0) {
+				t.Fatal("the choice is not made on the device")
+			}
+		}
+		if _, err := m.Run(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := 1; n <= m.Rows(); n++ {
+		run([]int{n})
+		if n >= sequences {
+			rows := make([]int, sequences)
+			for i := range rows {
+				rows[i] = n / sequences
+			}
+			run(rows)
+			run(rows)
+		}
+	}
+	for list[0].Len() < context { // to the last position
+		run([]int{min(m.Rows(), context-list[0].Len())})
+	}
+	if s, err := list[0].Snapshot(); err == nil { // a page and a state are copied
+		list[0].Rewind(s)
+		s.Free()
+	} else if !errors.Is(err, kv.ErrFull) {
+		t.Fatal(err)
+	}
+}
+
+// TestNeeds: what is planned is what the driver hands out, to its last 2 MiB, from the opening of a
+// backend to the end of steps of every kind; none of them takes anything. The planned memory is found by
+// names and shapes alone.
+func TestNeeds(t *testing.T) {
+	h, ok := onHollow(t)
+	if !ok {
+		return
+	}
+	for _, name := range models {
+		for _, kind := range []ops.KVType{ops.KVF32, ops.KVBF16, ops.KVQ8} {
+			const context = 300
+			o := BackendOptions{Rows: 70, KV: kind}
+			mo := model.Options{Tokens: 3 * context, Context: context, Sequences: 4, Outputs: 16}
+			w := openModel(t, name)
+			needs := needsOf(w, o, mo)
+			asked := int64(0)
+			w.Each(func(tensor *ops.Weight) { asked += WeightBytes(tensor) })
+			row, output := model.Activations(&w.Config)
+			shape := needs.Shape
+			asked += int64(o.Rows)*row + int64(needs.Outputs)*output + ChoiceBytes(w.Config.Vocab, needs.Outputs) +
+				int64(needs.Pages)*shape.PageBytes() + int64(mo.Sequences)*shape.StateBytes()
+			o.Reserve = asked
+
+			before := len(h.log(t))
+			b := newBackend(t, o)
+			a := &asking{Backend: b}
+			m, err := model.New(&w.Config, w, a, mo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.bytes > asked || a.bytes < asked-asked/50 {
+				t.Errorf("%s, %v: %d bytes are planned for the model, it asks for %d", name, kind, asked, a.bytes)
+			}
+			made := h.log(t)[before:]
+			if n := len(b.memory.pools); n != 1 {
+				t.Errorf("%s, %v: %d pools instead of one", name, kind, n)
+			}
+			device, pinned := needs.Bytes()
+			got := int64(0)
+			for _, line := range made {
+				if n := outstanding(t, []string{line}, "device"); n > 0 {
+					got += grains(n)
+				} else {
+					got -= grains(-n)
+				}
+			}
+			if want := grains(asked) + device; got > want || got < want-2*grain {
+				t.Errorf("%s, %v: %d bytes of the device are planned, %d are taken: %q", name, kind, want, got, made)
+			}
+			if got := outstanding(t, made, "pinned"); got > pinned || got < pinned-pinned/20 {
+				t.Errorf("%s, %v: %d page-locked bytes are planned, %d are taken: %q", name, kind, pinned, got, made)
+			}
+			highest, now := int64(0), int64(0)
+			for _, line := range made {
+				now += outstanding(t, []string{line}, "device")
+				highest = max(highest, now)
+			}
+			if most := grains(asked) + device + LoadingBytes(); highest > most {
+				t.Errorf("%s, %v: %d bytes are planned while loading, %d are taken", name, kind, most, highest)
+			}
+			exercise(t, m, 3, context)
+			for _, line := range h.log(t)[before+len(made):] {
+				if !strings.HasPrefix(line, "graph") {
+					t.Errorf("%s, %v: a step made the driver do: %s", name, kind, line)
+				}
+			}
+		}
+	}
+}
