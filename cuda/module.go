@@ -26,7 +26,7 @@ type Module struct {
 
 // Load compiles PTX for the device and loads it. The machine code is kept in
 // the cache folder under a name made of the PTX, the device and the driver; a
-// file there that is damaged is compiled again.
+// file there that is damaged, or that the driver does not take, is compiled again.
 func (d *Device) Load(name string, ptx []byte) (*Module, error) {
 	return d.load(name, d.machineCode(ptx))
 }
@@ -54,6 +54,7 @@ func (d *Device) LoadAll(ptx map[string][]byte) (map[string]*Module, error) {
 
 // machineCode is a module compiled for a device.
 type machineCode struct {
+	ptx    []byte
 	cubin  []byte
 	path   string // where it is kept
 	cached bool   // it came from there
@@ -62,7 +63,7 @@ type machineCode struct {
 
 // machineCode takes a module from the cache or compiles it. It may run on several threads at once.
 func (d *Device) machineCode(ptx []byte) machineCode {
-	c := machineCode{path: d.cachePath(ptx)}
+	c := machineCode{ptx: ptx, path: d.cachePath(ptx)}
 	c.cubin = readCache(c.path)
 	c.cached = c.cubin != nil
 	if !c.cached {
@@ -72,16 +73,30 @@ func (d *Device) machineCode(ptx []byte) machineCode {
 }
 
 func (d *Device) load(name string, c machineCode) (*Module, error) {
-	if c.err != nil {
-		return nil, fmt.Errorf("cannot compile the kernels %s for %s: %w", name, d.facts.Name, c.err)
-	}
 	m := &Module{device: d, name: name, cached: c.cached}
-	err := d.on(func() (err error) {
-		m.m, err = cu.LoadData(string(c.cubin))
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot load the kernels %s: %w", name, err)
+	load := func() error {
+		return d.on(func() (err error) {
+			m.m, err = cu.LoadData(string(c.cubin))
+			return err
+		})
+	}
+	err := c.err
+	if err == nil {
+		err = load()
+	}
+	if err != nil && m.cached && !outOfMemory(err) {
+		// What was kept is of no use to this driver: it goes, and is made anew, once.
+		_ = os.Remove(c.path)
+		m.cached = false
+		if c.cubin, c.err = compile(rawContext(d.context), c.ptx); c.err == nil {
+			err = load()
+		}
+	}
+	switch {
+	case c.err != nil:
+		return nil, fmt.Errorf("cannot compile the kernels %s for %s: %w", name, d.facts.Name, c.err)
+	case err != nil:
+		return nil, fmt.Errorf("cannot load the kernels %s on %s, as it compiled them: %w", name, d.facts.Name, err)
 	}
 	if !m.cached {
 		writeCache(c.path, c.cubin)
