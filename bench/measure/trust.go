@@ -370,14 +370,15 @@ func greatestMedian(byStep map[int][]float64) Num {
 // they should.
 func (t *panel) cacheHits() Check {
 	k := Check{ID: "cache_hits", Name: "Cache hits where none were wanted", Level: Unknown, Bound: "< 1 %",
-		Detail: "Part of the prompts came out of a prefix cache, so that prefill was not measured in full. Salt the prompts, or restart the server."}
+		Detail: "Part of the prompts came out of a prefix cache, so that prefill was not measured in full. Salt the prompts, or restart the server. The same few tokens in each request of salted prompts are what the chat template puts before them: take longer prompts, or a server without that cache."}
 	if t.session.Header.Plan.Prefix == bench.PrefixShared {
 		k.Level, k.Value = Green, "a shared prefix was asked for"
 		return k
 	}
-	cached, prompt := 0.0, 0.0
+	cached, prompt, most := 0.0, 0.0, 0.0
 	for _, r := range t.measured {
 		if r.Turn == 0 && r.CacheHit.Ok() {
+			most = max(most, float64(r.Cached))
 			cached += float64(r.Cached)
 			prompt += float64(r.Prompt)
 		}
@@ -388,6 +389,9 @@ func (t *panel) cacheHits() Check {
 	}
 	share := Num(cached / prompt)
 	k.Level, k.Value = levelOf(share, 0.01), percent(share)
+	if most > 0 {
+		k.Value += ", " + plural(int(most), "token") + " of a request at most"
+	}
 	if share == 0.01 {
 		k.Level = Amber
 	}
