@@ -106,6 +106,29 @@ func TestGPU(t *testing.T) {
 			t.Errorf("the type %s is not told:\n%s", kv, p)
 		}
 	}
+	// What the backend takes beside is in the total, and so is page-locked memory where it is the GPU's too.
+	z = Sizes{Context: 100, Lanes: 3, Backend: backend.CUDA}
+	own, err := Reckon(w, z)
+	z.Shared = true
+	shared, again := Reckon(w, z)
+	if err != nil || again != nil || own.Own.Device <= 0 || own.Own.Pinned <= 0 || own.Own.Loading <= 0 || own.Total != own.Asked()+own.Own.Device+own.Own.Loading ||
+		shared.Total != own.Total+own.Own.Pinned+own.Own.Loading {
+		t.Errorf("%+v, %v; where memory is shared %+v, %v", own, err, shared, again)
+	}
+	for _, p := range []Plan{own, shared} {
+		if !strings.Contains(p.Sum(), "the GPU's own "+bytes(p.Total-p.Asked())) || !strings.Contains(p.String(), "the GPU's own") || strings.Contains(p.String()+p.Sum(), "estimate") {
+			t.Errorf("the plan says %s\n%s", p.Sum(), p)
+		}
+	}
+	// It grows with what it depends on, and the longest sequences do not overflow it.
+	for what, larger := range map[string]Sizes{"rows": {Context: 100, Lanes: 3, Rows: 4096}, "lanes": {Context: 100, Lanes: 64}, "context": {Context: 1 << 20, Lanes: 3}, "all": {Context: math.MaxInt32, Lanes: 65000, Rows: 65000}} {
+		larger.Backend = backend.CUDA
+		c := w.Config
+		c.MaxPosition = 0
+		if p, err := reckon(&c, 0, larger); err != nil || p.Own.Device < own.Own.Device || p.Own.Pinned < own.Own.Pinned || p.Own.Device+p.Own.Pinned == own.Own.Device+own.Own.Pinned {
+			t.Errorf("more %s take %+v, fewer %+v, %v", what, p.Own, own.Own, err)
+		}
+	}
 	c := w.Config
 	c.Vocab = 248320
 	for lanes, rows := range map[int]int64{1: 16, 40: 40, 100: 64} { // 16 rows at least, 64 at most

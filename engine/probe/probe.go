@@ -140,7 +140,7 @@ func probeModel(ctx context.Context, b backend.Prober, o *Options, r *Report, en
 	}
 	// A sequence more than are measured, whose pages lie apart.
 	plan, err := memory.Reckon(w, memory.Sizes{Backend: backend.CUDA, KV: o.KV, Context: o.Context + 1, Lanes: most + 1, Tokens: most * (o.Context + 2*ops.PageTokens),
-		Rows: b.Rows(), Outputs: most, Available: backend.PlaceOn(b.Facts()).Room(0)})
+		Rows: b.Rows(), Outputs: most, Shared: b.Facts().Integrated, Available: backend.PlaceOn(b.Facts()).Room(0)})
 	if err == nil {
 		err = plan.Check()
 	}
@@ -152,7 +152,7 @@ func probeModel(ctx context.Context, b backend.Prober, o *Options, r *Report, en
 	say("making %s ready, %.2f GB of weights", result.Name, float64(result.Weights)/1e9)
 	begin := time.Now()
 	source := w.Counted(o.Progress)
-	m, err := model.New(&w.Config, source, b, model.Options{Tokens: z.Tokens, Sequences: z.Lanes, Outputs: z.Outputs})
+	m, err := model.New(&w.Config, source, b, model.Options{Tokens: z.Tokens, Context: z.Context, Sequences: z.Lanes, Outputs: z.Outputs})
 	if err != nil {
 		return nil, fmt.Errorf("cannot probe %s: %w", result.Name, err)
 	}
