@@ -123,6 +123,15 @@ func (m *Model) Pool() *kv.Pool { return m.pool }
 // Rows is the most rows of a step.
 func (m *Model) Rows() int { return m.rows }
 
+// Doing tells, from any goroutine, what the device was given last, and whether the host makes something
+// that is made once ([ops.Watched]); nothing of a backend that does not tell.
+func (m *Model) Doing() (last string, preparing bool) {
+	if w, ok := m.backend.(ops.Watched); ok {
+		return w.Doing()
+	}
+	return "", false
+}
+
 // Outputs is the most rows of a step whose logits are wanted.
 func (m *Model) Outputs() int { return m.outputs }
 

@@ -43,8 +43,18 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.status.alive.Store(false)
 	s.choose.start()
 	defer s.choose.stop()
-	for ctx.Err() == nil {
+	if s.o.StepLimit > 0 {
+		stop := make(chan struct{})
+		defer close(stop)
+		go s.watch(s.o.StepLimit, stop)
+	}
+	for turn := uint64(1); ctx.Err() == nil; turn++ {
+		s.status.turn.Store(turn)
 		worked, err := s.turn()
+		s.status.turn.Store(0)
+		if lost := s.lost(); lost != nil {
+			err = lost
+		}
 		if err != nil {
 			s.shutDown(Failed, err)
 			return err

@@ -44,7 +44,14 @@ type Options struct {
 	// LoopWindow < 0 never ends one.
 	LoopWindow, LoopRepeats int
 
+	// StepLimit is how long a step may take before it is taken for one that never ends (and at least 20
+	// times the longest of the last ones): then every answer ends with a *HangError, and Hung is told, on
+	// another goroutine than the loop's, which does not come back. 0 = no limit.
+	StepLimit time.Duration
+	Hung      func(err error)
+
 	PanicSteps int // fault injection: that step panics, 0 = none
+	HangSteps  int // fault injection: that step never ends, 0 = none
 	Observer   Observer
 }
 
@@ -85,9 +92,11 @@ type Scheduler struct {
 	orders  uint64
 	running bool  // Run was called
 	closed  bool  // no more requests
-	stopped error // why Run returned
-	ended   bool
-	idle    chan struct{} // closed when closed and nothing is in flight
+	stopped error // why Run returned, or would
+	// abandoned: everything was ended while the loop was in a step that did not end.
+	abandoned bool
+	ended     bool
+	idle      chan struct{} // closed when closed and nothing is in flight
 
 	// The loop's own.
 	lanes   []*job // by age
@@ -294,8 +303,11 @@ func (j *job) answered() int {
 	return j.generated()
 }
 
-// close ends the stream of a job. The lock is held.
+// close ends the stream of a job, unless it was abandoned. The lock is held.
 func (s *Scheduler) close(j *job) {
+	if j.state == over {
+		return
+	}
 	j.state = over
 	j.detach()
 	j.stream.end(j.result)

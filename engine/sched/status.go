@@ -10,7 +10,9 @@ import (
 // Status is what the scheduler is doing. Counters are since the start.
 type Status struct {
 	Alive bool // Run runs
-	Busy  bool // answers are running
+	// Failure is why it does not run any more, where that was not asked for.
+	Failure string
+	Busy    bool // answers are running
 
 	Running, Waiting, Lanes int
 
@@ -40,6 +42,7 @@ type Status struct {
 // board is what Status reads. The loop publishes it once a turn.
 type board struct {
 	alive    atomic.Bool
+	turn     atomic.Uint64 // that the loop is in, 0 between them
 	rejected atomic.Uint64
 
 	// The loop's own.
@@ -64,6 +67,9 @@ func (s *Scheduler) Status() Status {
 	shown.Alive, shown.Rejected = b.alive.Load(), b.rejected.Load()
 	s.mu.Lock()
 	shown.Waiting = len(s.waiting)
+	if s.stopped != nil {
+		shown.Failure = s.stopped.Error()
+	}
 	s.mu.Unlock()
 	steps := took[:n]
 	slices.Sort(steps)
@@ -97,6 +103,13 @@ func (b *board) end(now time.Time, step Step) {
 	b.n++
 	b.shown.LastStep = now
 	b.mu.Unlock()
+}
+
+// longest is the longest of the last 256 steps, 0 if there were none.
+func (b *board) longest() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Max(b.ring[:])
 }
 
 // count adds up an answer that has ended.

@@ -16,6 +16,9 @@ func (s *Scheduler) advance() error {
 	if s.o.PanicSteps > 0 && s.status.steps == uint64(s.o.PanicSteps) {
 		panic("a panic was asked for at this step")
 	}
+	if s.o.HangSteps > 0 && s.status.steps == uint64(s.o.HangSteps) {
+		<-make(chan struct{})
+	}
 	report, err := s.compute()
 	if err != nil {
 		return fmt.Errorf("cannot go on: step %d of the engine failed: %w", s.status.steps, err)

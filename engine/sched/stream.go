@@ -27,6 +27,7 @@ type Stream struct {
 	head   int
 	size   int
 	limit  int
+	pushed int // tokens so far
 	ended  bool
 	result Result
 }
@@ -72,9 +73,13 @@ func (s *Stream) Cancel() { s.scheduler.cancel(s.job, nil) }
 func (s *Stream) push(t Token) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ended { // the loop comes back from a step for which it was abandoned
+		return true
+	}
 	if s.size == s.limit {
 		return false
 	}
+	s.pushed++
 	if s.size == len(s.ring) {
 		ring := make([]Token, 2*len(s.ring))
 		n := copy(ring, s.ring[s.head:])
@@ -87,6 +92,13 @@ func (s *Stream) push(t Token) bool {
 		s.came.Broadcast()
 	}
 	return true
+}
+
+// count is how many tokens came so far.
+func (s *Stream) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pushed
 }
 
 func (s *Stream) end(r Result) {

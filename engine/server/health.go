@@ -114,8 +114,9 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	}
 	b, err := json.Marshal(struct {
 		Status    string    `json:"status"`
+		Message   string    `json:"message,omitempty"`
 		Telemetry telemetry `json:"telemetry"`
-	}{word, t})
+	}{word, st.Failure, t})
 	if err != nil {
 		panic(err) // it has nothing that JSON does not
 	}
