@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"velo/bench"
+	"velo/bench/client"
 	"velo/bench/measure"
 	"velo/bench/report"
 	"velo/bench/runner"
@@ -131,12 +132,41 @@ func (f *benchFlags) plan(args []string) (suites []*suite.Suite, slo []bench.SLO
 	if !slices.Contains([]string{"", bench.FailureStop, bench.FailureSkip, bench.FailureContinue}, f.failure) {
 		return nil, nil, "", usage("--on-failure is stop, skip or continue, not %q", f.failure)
 	}
+	if f.out != "" || len(f.formats) > 0 {
+		if err := writable(f.out); err != nil {
+			return nil, nil, "", exit{exitFailed, err.Error()}
+		}
+	}
+	if f.endpoint != "" {
+		c, err := client.New(client.Options{BaseURL: f.endpoint, Clock: bench.StartClock()}) // nothing is sent yet
+		if err != nil {
+			return nil, nil, "", exit{exitUsage, err.Error()}
+		}
+		c.Close()
+	}
 	if f.keyEnv != "" {
 		if key = os.Getenv(f.keyEnv); key == "" {
 			return nil, nil, "", usage("--api-key-env names %s, which is not set", f.keyEnv)
 		}
 	}
 	return suites, slo, key, nil
+}
+
+// writable makes a folder for a report ("" is the current one) and is an error if nothing can be written
+// there: that is not to be found out when all is measured.
+func writable(dir string) error {
+	if dir == "" {
+		dir = "."
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot make the folder %s for the report: %w", dir, reason(err))
+	}
+	f, err := os.CreateTemp(dir, ".velo-")
+	if err != nil {
+		return fmt.Errorf("cannot write a report into %s: %w", dir, reason(err))
+	}
+	_ = f.Close()
+	return os.Remove(f.Name())
 }
 
 func checkFormats(formats []string) ([]string, error) {
@@ -160,7 +190,11 @@ func runBench(cmd *cobra.Command, args []string, f benchFlags) error {
 	}
 	var tokens bench.TokenCounter
 	if f.tokenizer != "" {
-		if tokens, err = openTokenizer(f.tokenizer); err != nil {
+		tokens, _, err = within(cmd.Context(), func() (bench.TokenCounter, error) { return openTokenizer(f.tokenizer) })
+		switch {
+		case err != nil && cmd.Context().Err() != nil:
+			return exit{exitStopped, "stopped while the tokenizer was read"}
+		case err != nil:
 			return exit{exitUsage, err.Error()}
 		}
 	}

@@ -93,7 +93,8 @@ func TestBenchExitCodes(t *testing.T) {
 		{"unknown format", []string{"bench", file, "--format", "docx"}, 2, "pdf"},
 		{"bad SLO", []string{"bench", file, "--slo", "speed=3"}, 2, "speed"},
 		{"bad workers", []string{"bench", file, "--workers", "0"}, 2, "workers"},
-		{"bad URL", []string{"bench", file, "--endpoint", "ftp://x"}, 1, "ftp"},
+		{"bad URL", []string{"bench", file, "--endpoint", "ftp://x"}, 2, "ftp"},
+		{"a folder that cannot be written to", []string{"bench", file, "--out", filepath.Join(file, "below")}, 1, "cannot make the folder"},
 		{"key not set", []string{"bench", file, "--api-key-env", "VELO_NO_SUCH_KEY"}, 2, "VELO_NO_SUCH_KEY"},
 		{"unknown command", []string{"bensch"}, 2, "bensch"},
 	} {

@@ -56,6 +56,9 @@ func calibrateCommand() *cobra.Command {
 			var all []calibration
 			for _, n := range loads {
 				c, err := calibrateIn(cmd.Context(), records, n, rate, duration)
+				if err != nil && cmd.Context().Err() != nil {
+					return exit{exitStopped, "stopped; a trial that is cut short says nothing"}
+				}
 				if err != nil {
 					return exit{exitFailed, err.Error()}
 				}

@@ -52,6 +52,8 @@ type service struct {
 	emitter   atomic.Pointer[emit.Emitter] // nil without telemetry
 	watchdog  *host.Watchdog
 	gpu       atomic.Pointer[host.GPUWatch] // nil: there is none, or nothing is known of it
+	fault     atomic.Pointer[string]        // why the engine ended; nil: it has not
+	hung      atomic.Bool                   // in a step that does not end
 	low       chan int64                    // what the watchdog saw
 }
 
@@ -147,7 +149,7 @@ func (s *service) serve(ctx context.Context, out io.Writer) error {
 			return s.unloaded()
 		}
 		if err != nil {
-			return s.fail(exitLoad, codeModel, "Choose another model; if it was copied or downloaded, do that again.", err)
+			return s.notLoaded(err)
 		}
 	case n := <-s.low:
 		return s.starved(n, limit)
@@ -175,7 +177,7 @@ func (s *service) listen() error {
 	f := s.f
 	l, err := net.Listen("tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
 	if err != nil {
-		return fmt.Errorf("cannot listen on port %d of %s: %w", f.port, f.host, err)
+		return fmt.Errorf("cannot listen on port %d of %s: %w", f.port, f.host, unheard(err))
 	}
 	scheme := "http"
 	if f.cert != "" {
@@ -288,7 +290,11 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 // answer serves the loaded model until ctx ends or the engine fails.
 func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Options, limit int64, took time.Duration) error {
 	f, e := s.f, s.engine
-	defer s.release(e, 2*time.Second)
+	defer func() {
+		if !s.hung.Load() {
+			s.release(e, 2*time.Second)
+		}
+	}()
 	defer s.watchGPU()()
 	name := f.name
 	if name == "" {
@@ -301,7 +307,7 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 		if telemetry.ModelID == "" {
 			telemetry.ModelID = name
 		}
-		telemetry.Attributes = s.gpuAttributes
+		telemetry.Attributes = s.statusAttributes
 		emitter, err := emit.New(*telemetry)
 		if err != nil {
 			return s.fail(exitFlag, codeFlag, "Correct the flags that begin with --otel, or leave them out.", err)
@@ -314,22 +320,28 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 		s.emitter.Store(emitter)
 	}
 	so := sched.Options{Lanes: e.Lanes, Context: e.Context, StepTokens: f.rows, StepTime: time.Duration(f.stepTime) * time.Millisecond, Waiting: f.waiting, Backlog: f.backlog, PrefixCache: bool(f.prefix),
-		CheckpointBytes: f.checkpointBytes(), LoopWindow: f.loopWindow, LoopRepeats: f.loopRepeats, PanicSteps: f.panicSteps, Observer: s.meter}
+		CheckpointBytes: f.checkpointBytes(), LoopWindow: f.loopWindow, LoopRepeats: f.loopRepeats, PanicSteps: f.panicSteps, HangSteps: f.hangSteps, Observer: s.meter}
 	if f.waiting == 0 {
 		so.Waiting = -1
 	}
 	if !f.loops {
 		so.LoopWindow = -1
 	}
-	scheduler := sched.New(e.Model, so)
-	s.scheduler.Store(scheduler)
 	running, stop := context.WithCancel(context.Background())
 	defer stop()
-	failed := make(chan error, 1)
+	failed := make(chan error, 2) // of the loop, and of the watch on its steps
+	so.StepLimit, _ = f.stepLimit(e.Memory.Sizes.Backend)
+	so.Hung = func(err error) { s.hung.Store(true); failed <- err }
+	scheduler := sched.New(e.Model, so)
+	s.scheduler.Store(scheduler)
 	go func() {
 		defer s.queue.Guard(exitAbort)
 		failed <- scheduler.Run(running)
 	}()
+	// Until its loop runs, /health would call the engine dead.
+	for !scheduler.Status().Alive && len(failed) == 0 {
+		time.Sleep(time.Millisecond)
+	}
 	var thinking *bool
 	if f.thinking != "auto" {
 		thinking = new(bool)
@@ -358,14 +370,7 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 	case n := <-s.low:
 		return s.starved(n, limit)
 	case err := <-failed:
-		s.shut(2 * time.Second) // the clients get their errors
-		if err == nil {
-			err = errors.New("cannot go on: the scheduler ended")
-		}
-		if errors.As(err, new(*weights.Fault)) {
-			return s.fail(exitAbort, codeModel, "Copy or download the model's files anew, and start it again.", err)
-		}
-		return s.fail(exitAbort, codePanic, "Start it again; if it happens again, copy the log and report it.", err)
+		return s.ended(err)
 	}
 	s.say.stopping()
 	limitDrain := time.Duration(f.drain * float64(time.Second))

@@ -155,7 +155,7 @@ func TestServeFlags(t *testing.T) {
 		{[]string{model, "--mxfp4=on"}, 2, "kernels"},
 		{[]string{model, "--prefix-cache=maybe"}, 2, "on or off"},
 		{[]string{model, "--port", "70000"}, 2, "ports are"},
-		{[]string{model, "--port", "x"}, 2, "invalid"},
+		{[]string{model, "--port", "x"}, 2, "--port takes a whole number"},
 		{[]string{model, "--max-batch", "0"}, 2, "--max-batch 0: it starts at 1"},
 		{[]string{model, "--thinking", "maybe"}, 2, "auto, on or off"},
 		{[]string{model, "--reasoning-effort", "lots"}, 2, "minimal"},
@@ -173,7 +173,7 @@ func TestServeFlags(t *testing.T) {
 		{[]string{filepath.Join(model, "none"), "--port", "0"}, 1, "none"},
 		{[]string{model, "--port", "0", "--max-seq-len", "4096"}, 1, "2048"},
 		{[]string{model, "--port", "0", "--kv-tokens", "2000000000"}, 1, "are available"},
-		{[]string{model, "--port", "0", "--device", "abacus"}, 1, "abacus"},
+		{[]string{model, "--port", "0", "--device", "abacus"}, 2, "abacus"},
 		{[]string{"--print-config", "--prefix-cache", "off", "--output-prompts", "--loop-detect", "--max-batch=3", "--api-key", "secret"}, 0, "--prefix-cache=off\n"},
 	} {
 		code, out, errs := velo(t.Context(), append([]string{"serve"}, c.args...)...)

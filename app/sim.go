@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -70,16 +72,25 @@ func simCommand() *cobra.Command {
 			if flags.Changed("tokens-per-chunk") {
 				s.TokensPerChunk = tokensPerChunk
 			}
+			if err := s.Validate(); err != nil {
+				return usage("cannot serve scenario %q so: %v", s.Name, err)
+			}
+			if _, _, err := net.SplitHostPort(addr); err != nil {
+				return usage("--addr takes HOST:PORT, not %q", addr)
+			}
 			o := sim.Options{Addr: addr, Scenario: s}
 			if log != "" {
 				f, err := os.Create(log)
 				if err != nil {
-					return exit{exitFailed, fmt.Sprintf("cannot write the log %q: %v", log, err)}
+					return exit{exitFailed, fmt.Sprintf("cannot write the log %s: %v", log, reason(err))}
 				}
 				defer f.Close()
 				o.Log = f
 			}
 			server, err := sim.Start(o)
+			if err != nil && errors.As(err, new(*net.OpError)) {
+				err = fmt.Errorf("cannot listen on %s: %w", addr, unheard(err))
+			}
 			if err != nil {
 				return exit{exitFailed, err.Error()}
 			}

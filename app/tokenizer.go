@@ -1,9 +1,7 @@
 package app
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +17,7 @@ import (
 func openTokenizer(path string) (bench.TokenCounter, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use the tokenizer %q: %w", path, errors.Unwrap(err))
+		return nil, fmt.Errorf("cannot use the tokenizer %s: %w", path, reason(err))
 	}
 	if !info.IsDir() && strings.EqualFold(filepath.Ext(path), ".gguf") {
 		m, err := weights.Open(path)
@@ -37,20 +35,20 @@ func openTokenizer(path string) (bench.TokenCounter, error) {
 	if info.IsDir() {
 		file = filepath.Join(path, "tokenizer.json")
 	}
-	text, err := os.ReadFile(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("cannot use the tokenizer %q: the folder has no tokenizer.json", path)
-	case err != nil:
-		return nil, fmt.Errorf("cannot use the tokenizer: %w", err)
+	text, err := weights.ReadFile(file, maxText)
+	if err == nil && text == nil {
+		return nil, fmt.Errorf("cannot use the tokenizer %s: the folder has no tokenizer.json", path)
 	}
-	config, err := os.ReadFile(filepath.Join(filepath.Dir(file), "tokenizer_config.json"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot use the tokenizer: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the tokenizer %s: %w", file, err)
+	}
+	config, err := weights.ReadFile(filepath.Join(filepath.Dir(file), "tokenizer_config.json"), maxText)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the tokenizer %s: tokenizer_config.json: %w", file, err)
 	}
 	t, err := tokenizer.FromJSON(text, config)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use the tokenizer %q: %w", file, err)
+		return nil, fmt.Errorf("cannot use the tokenizer %s: %w", file, err)
 	}
 	return t, nil
 }

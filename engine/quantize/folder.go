@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -70,7 +69,7 @@ func Write(ctx context.Context, m *weights.Model, path string, o Options) (repor
 	}()
 	part := path + partly
 	if err := os.Mkdir(part, 0o755); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot make the folder %s: %w", part, errors.Unwrap(err))
 	}
 	defer func() {
 		if err != nil {
@@ -103,20 +102,15 @@ const partly = ".part"
 
 // free is an error unless a new folder can be made at path.
 func free(path string) error {
-	for _, p := range []string{path, path + partly} {
-		_, err := os.Lstat(p)
-		switch {
-		case err == nil && p == path:
-			return fmt.Errorf("%s exists already; choose a new folder", p)
-		case err == nil:
-			return fmt.Errorf("%s exists already: another run is writing there, or one was ended in the middle; if none is, remove it", p)
-		case !errors.Is(err, fs.ErrNotExist):
-			return err
-		}
-	}
 	parent := filepath.Dir(path)
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
 		return fmt.Errorf("there is no folder %s to put %s into; make it first", parent, filepath.Base(path))
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s exists already; choose a new folder", path)
+	}
+	if _, err := os.Lstat(path + partly); err == nil {
+		return fmt.Errorf("%s exists already: another run is writing there, or one was ended in the middle; if none is, remove it", path+partly)
 	}
 	return nil
 }

@@ -143,6 +143,9 @@ func (q *hfQuantization) supported() error {
 func (c *Config) fromHF(h *hfConfig) error {
 	var ok bool
 	if c.Architecture, ok = hfArchitectures[h.ModelType]; !ok {
+		if h.ModelType == "" {
+			return errors.New("it names no model_type, so it does not belong to a model that is computed here")
+		}
 		return fmt.Errorf("model_type %q is not computed here; llama, mistral, qwen2, qwen3 and qwen3_5 are", h.ModelType)
 	}
 	if h.HiddenAct != "" && h.HiddenAct != "silu" {

@@ -25,7 +25,7 @@ func (m *Model) openFolder(dir string) error {
 		return err
 	}
 	if config == nil {
-		return errors.New("the folder has no config.json")
+		return errors.New("the folder has no config.json" + otherModel(dir))
 	}
 	generation, err := readSmall(dir, "generation_config.json", maxConfigFile)
 	if err != nil {
@@ -125,24 +125,9 @@ func (m *Model) openShards(dir string) ([]stored, error) {
 	var wanted map[string]string // tensor to file, nil without an index
 	var files []string
 	if raw != nil {
-		var index struct {
-			Map map[string]string `json:"weight_map"`
+		if wanted, files, err = readIndex(raw); err != nil {
+			return nil, fmt.Errorf("%s %w", indexName, err)
 		}
-		if err := json.Unmarshal(raw, &index); err != nil {
-			return nil, fmt.Errorf("%s is damaged: %w", indexName, err)
-		}
-		if len(index.Map) == 0 {
-			return nil, fmt.Errorf("%s lists no tensors", indexName)
-		}
-		wanted = index.Map
-		for tensor, file := range wanted {
-			if file != filepath.Base(file) || !strings.HasSuffix(file, ".safetensors") {
-				return nil, fmt.Errorf("%s places tensor %.200q in %.200q, which is not a safetensors file of this folder", indexName, tensor, file)
-			}
-			files = append(files, file)
-		}
-		slices.Sort(files)
-		files = slices.Compact(files)
 	} else if files, err = findShards(dir); err != nil {
 		return nil, err
 	}
@@ -181,6 +166,28 @@ func (m *Model) openShards(dir string) ([]stored, error) {
 	return all, nil
 }
 
+// readIndex reads an index: which file each tensor is in, and these files, sorted. The sentence of an error
+// goes on from the name of the index.
+func readIndex(raw []byte) (wanted map[string]string, files []string, err error) {
+	var index struct {
+		Map map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(raw, &index); err != nil {
+		return nil, nil, fmt.Errorf("is damaged: %w", err)
+	}
+	if len(index.Map) == 0 {
+		return nil, nil, errors.New("lists no tensors")
+	}
+	for tensor, file := range index.Map {
+		if file != filepath.Base(file) || !strings.HasSuffix(file, ".safetensors") {
+			return nil, nil, fmt.Errorf("places tensor %.200q in %.200q, which is not a safetensors file of this folder", tensor, file)
+		}
+		files = append(files, file)
+	}
+	slices.Sort(files)
+	return index.Map, slices.Compact(files), nil
+}
+
 // findShards lists the safetensors files of a folder without an index.
 func findShards(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
@@ -197,9 +204,30 @@ func findShards(dir string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, errors.New("the folder has no safetensors files")
+		return nil, errors.New("the folder has no safetensors files" + otherModel(dir))
 	}
 	return files, nil
+}
+
+// otherModel tells which files of a folder that is no model may be meant, or be the reason; "" if none.
+func otherModel(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	torch := false
+	for _, e := range entries {
+		switch strings.ToLower(filepath.Ext(e.Name())) {
+		case ".gguf":
+			return fmt.Sprintf("; if %s is meant, give that file", filepath.Join(dir, e.Name()))
+		case ".bin", ".pt", ".pth":
+			torch = true
+		}
+	}
+	if torch {
+		return "; weights in PyTorch's own format (.bin, .pt) are not read, so download them as safetensors"
+	}
+	return ""
 }
 
 // readSmall reads a file of the folder, nil if there is none. A file larger

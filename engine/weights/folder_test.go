@@ -162,6 +162,9 @@ func TestWrongFolders(t *testing.T) {
 	}{
 		{"no config", files{"config.json": nil}, []string{"no config.json"}},
 		{"no weights", files{"model.safetensors": nil}, []string{"no safetensors files"}},
+		{"weights of PyTorch", files{"model.safetensors": nil, "pytorch_model.bin": []byte("x")}, []string{"no safetensors files; weights in PyTorch's own format"}},
+		{"a GGUF file beside nothing", files{"config.json": nil, "m.gguf": []byte("x")}, []string{"no config.json; if ", "m.gguf is meant, give that file"}},
+		{"no family", files{"config.json": []byte("{}")}, []string{"config.json: it names no model_type"}},
 		{"damaged config", files{"config.json": []byte(`{"model_type":`)}, []string{"config.json is damaged"}},
 		{"unknown model", files{"config.json": []byte(`{"model_type":"gpt2"}`)}, []string{"config.json", `"gpt2"`}},
 		{"huge model", files{"config.json": []byte(strings.Replace(tinyConfigs["llama"], `"vocab_size":64`, `"vocab_size":99999999999`, 1))}, []string{"vocabulary size is 99999999999"}},

@@ -1,12 +1,14 @@
 package weights
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -36,6 +38,22 @@ var ggmlNames = map[uint32]string{
 	24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4",
 }
 
+var errNoGGUF = errors.New("it does not begin with the letters GGUF")
+
+// insteadOf tells what a file is that was downloaded in place of a model, "" if that is not known.
+func insteadOf(file []byte) string {
+	head := strings.ToLower(string(bytes.TrimSpace(file[:min(len(file), 256)])))
+	switch {
+	case len(file) == 0:
+		return ": it is empty, so download or copy it again"
+	case strings.HasPrefix(head, "version https://git-lfs"):
+		return ": it is a pointer of Git LFS and not the file itself; get that with git lfs pull"
+	case strings.HasPrefix(head, "<!doctype html"), strings.HasPrefix(head, "<html"):
+		return ": it is a web page, so the download was refused or went to the wrong address"
+	}
+	return ""
+}
+
 // Limits on what a header may ask for; real files stay far below.
 const (
 	maxTensors    = 1 << 20
@@ -49,7 +67,7 @@ const (
 // parseGGUF reads the header of a GGUF file. Only metadata is copied.
 func parseGGUF(file []byte) (*gguf, error) {
 	if len(file) < 4 || string(file[:4]) != "GGUF" {
-		return nil, errors.New("it does not begin with the letters GGUF")
+		return nil, fmt.Errorf("%w%s", errNoGGUF, insteadOf(file))
 	}
 	r := &ggufReader{data: file, at: 4}
 	version := r.u32()
@@ -202,7 +220,7 @@ type ggufReader struct {
 	err  error
 }
 
-var errShort = errors.New("the file ends here: it is truncated")
+var errShort = errors.New("the file ends here: it is truncated, so download or copy it again")
 
 // take returns the next n bytes.
 func (r *ggufReader) take(n uint64) []byte {

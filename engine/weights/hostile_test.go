@@ -20,7 +20,9 @@ func TestHostileSafetensors(t *testing.T) {
 		file []byte
 		want string
 	}{
-		{"empty", nil, "too short"},
+		{"empty", nil, "it is empty"},
+		{"a pointer", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\n"), "git lfs pull"},
+		{"a web page", []byte("\n<!DOCTYPE html><html>"), "it is a web page"},
 		{"short", []byte("1234567"), "too short"},
 		{"huge header", binary.LittleEndian.AppendUint64(nil, 1<<62), "header claims 4611686018427387904 bytes"},
 		{"header past the end", binary.LittleEndian.AppendUint64(nil, 1), "but only 0 follow"},
@@ -259,6 +261,10 @@ func TestOpenWhatIsNoModel(t *testing.T) {
 		{"missing.gguf", "", "no such file"},
 		{"empty.gguf", "", "does not begin with the letters GGUF"},
 		{"text.gguf", "hello", "does not begin with the letters GGUF"},
+		{"empty2.gguf", "", "it is empty, so download or copy it again"},
+		{"pointer.gguf", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"},
+		{"page.gguf", "<html><head>", "it is a web page"},
+		{"config.json", "{}", "a model is a .gguf file, or a folder with config.json and safetensors"},
 		{"big.gguf", "GGUF\x00\x00\x00\x03", "big-endian"},
 		{"old.gguf", "GGUF\x01\x00\x00\x00", "version 1"},
 		{"x.safetensors", "hello", "give the folder"},

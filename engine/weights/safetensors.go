@@ -32,6 +32,9 @@ const maxHeader = 100_000_000
 // (github.com/huggingface/safetensors): eight bytes of length, a JSON object
 // of that length, then the tensors.
 func parseSafetensors(file []byte) ([]stored, error) {
+	if what := insteadOf(file); what != "" {
+		return nil, errors.New("it is no safetensors file" + what)
+	}
 	if len(file) < 8 {
 		return nil, errors.New("it is too short for a safetensors file")
 	}

@@ -90,10 +90,15 @@ func (m *Model) open(path string) (err error) {
 
 // openFile opens a model that is one file.
 func (m *Model) openFile(path string) error {
-	if strings.HasSuffix(strings.ToLower(path), ".safetensors") {
+	lower := strings.ToLower(path)
+	if strings.HasSuffix(lower, ".safetensors") {
 		return errors.New("one safetensors file is not a model; give the folder that also holds config.json and the tokenizer")
 	}
-	return m.openGGUF(path)
+	err := m.openGGUF(path)
+	if errors.Is(err, errNoGGUF) && !strings.HasSuffix(lower, ".gguf") {
+		err = fmt.Errorf("%w; a model is a .gguf file, or a folder with config.json and safetensors", err)
+	}
+	return err
 }
 
 // Tensor returns the tensor of that canonical name. For the q and k
