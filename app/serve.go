@@ -16,6 +16,7 @@ const (
 	exitFlag   = 2  // a flag is wrong, or the address cannot be listened on
 	exitMemory = 3  // the memory watchdog ended it
 	exitAbort  = 70 // the engine failed while it ran
+	exitHung   = 71 // a step of the engine did not end
 )
 
 // serving are the flags of `velo serve`.
@@ -55,7 +56,9 @@ type serving struct {
 	otelTraces        onOff
 	otelProtobuf      onOff
 	otelHeaders       []string
+	stepWatch         string
 	panicSteps        int
+	hangSteps         int
 	printConfig       onOff
 	withParent        bool
 	status            int
@@ -70,7 +73,7 @@ func serveCommand() *cobra.Command {
 			"API on http://127.0.0.1:8000/v1 until it is told to stop. Nothing is read from configuration files; a switch\n" +
 			"is written --x, --x on or --x=off.\n\n" +
 			"Exit code: 0 ended as asked, 1 the model cannot be loaded, 2 wrong flag or address taken, 3 out of memory,\n" +
-			"70 the engine failed.",
+			"70 the engine failed, 71 a step of it did not end.",
 		Example: "  velo serve --model-dir ~/models/Qwen3-4B\n" +
 			"  velo serve --model-dir SmolLM2-135M-Instruct.Q4_1.gguf --port 8080 --max-batch 4",
 		// Switches take their value behind a space too, which the parser does not know.
@@ -130,6 +133,7 @@ func (f *serving) register(fl *pflag.FlagSet) {
 	fl.Lookup("load-force").NoOptDefVal = "on"
 	fl.StringVar(&f.affinity, "cpu-affinity", "auto", "processors to run on: auto (the big ones), none, or a list such as 0-3,8")
 	fl.StringVar(&f.memory, "mem-watchdog-gb", "auto", "end with code 3 when less memory than this is available for 400 ms; auto = 5, or 5 % of the machine's if that is less; 0 = off")
+	fl.StringVar(&f.stepWatch, "step-watchdog-s", "auto", "end with code 71 when a step takes longer than so many `SECONDS` (and 20 times the longest of the last ones); auto = 60 on a GPU, off on the processor; off")
 	fl.StringVar(&f.prompts, "output-prompts", "off", "log the beginning of each prompt: off, on (6000 characters) or how many `CHARACTERS`")
 	fl.Lookup("output-prompts").NoOptDefVal = "on"
 	onoff(&f.keepTools, "keep-tools-when-tool-choice-none", false, "leave the tools in the prompt although none may be called, so that the prefix cache still fits")
@@ -167,10 +171,11 @@ func (f *serving) register(fl *pflag.FlagSet) {
 
 	onoff(&f.printConfig, "print-config", false, "print every flag with its value, and end")
 	fl.IntVar(&f.panicSteps, "inject-panic-steps", 0, "drill: fail at that step; 0 = never")
+	fl.IntVar(&f.hangSteps, "inject-hang-steps", 0, "drill: hang at that step; 0 = never")
 	fl.BoolVar(&f.withParent, "with-parent", false, "end when the standard input closes")
 	fl.IntVar(&f.status, "status-fd", 0, "write states as JSON lines to that file descriptor")
 	fl.BoolP("help", "h", false, "help for serve")
-	for _, hidden := range []string{"with-parent", "status-fd", "inject-panic-steps"} {
+	for _, hidden := range []string{"with-parent", "status-fd", "inject-panic-steps", "inject-hang-steps"} {
 		_ = fl.MarkHidden(hidden)
 	}
 }

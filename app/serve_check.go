@@ -43,7 +43,7 @@ func (f *serving) check(fl *pflag.FlagSet, environment []string) error {
 		least("threads", float64(f.threads), 0), least("prefill-chunk", float64(f.rows), 1), least("step-time-ms", float64(f.stepTime), 0), least("prefix-ckpt-mem-gb", f.checkpoints, 0),
 		least("penalty-range", float64(f.penalties), 0), least("loop-window", float64(f.loopWindow), 1), least("loop-min-reps", float64(f.loopRepeats), 2),
 		least("otel-batch-size", float64(f.otelBatch), 1), least("otel-batch-interval-ms", float64(f.otelInterval), 1),
-		least("inject-panic-steps", float64(f.panicSteps), 0), least("drain-seconds", f.drain, 0), least("default-top-k", float64(f.sampling.given.TopK), 0),
+		least("inject-panic-steps", float64(f.panicSteps), 0), least("inject-hang-steps", float64(f.hangSteps), 0), least("drain-seconds", f.drain, 0), least("default-top-k", float64(f.sampling.given.TopK), 0),
 	} {
 		if err != nil {
 			return err
@@ -70,6 +70,9 @@ func (f *serving) check(fl *pflag.FlagSet, environment []string) error {
 		return err
 	}
 	if _, err := f.watchLimit(); err != nil {
+		return err
+	}
+	if _, err := f.stepLimit(""); err != nil {
 		return err
 	}
 	p := f.defaults(sample.Params{}, false)

@@ -25,7 +25,6 @@ import (
 	"velo/engine/meter"
 	"velo/engine/sched"
 	"velo/engine/server"
-	"velo/engine/weights"
 )
 
 // parentDrain is how long running answers may go on once the parent has gone: the process has to be

@@ -18,6 +18,7 @@ const (
 	codeNoMemory = "no_memory"
 	codeFlag     = "bad_flag"
 	codePanic    = "panic"
+	codeHung     = "hung"
 	codeInternal = "internal"
 )
 

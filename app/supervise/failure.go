@@ -18,6 +18,7 @@ const (
 	BadFlag    = "bad_flag"
 	DriverLost = "driver_lost"
 	Panic      = "panic"
+	Hung       = "hung" // a step that never ends
 	Internal   = "internal"
 	Killed     = "killed"      // a signal from outside
 	Unstarted  = "not_started" // there never was a process
@@ -29,6 +30,7 @@ const (
 	exitFlag   = 2
 	exitMemory = 3
 	exitAbort  = 70
+	exitHung   = 71
 )
 
 // failureLines is how many lines of the log a failure keeps.
@@ -128,6 +130,8 @@ func (e end) guess() (code, message string) {
 		return Panic, "The engine was ended by a fault (" + e.signal + ")."
 	case e.code == exitAbort:
 		return Panic, "The engine stopped itself because of an error in it."
+	case e.code == exitHung:
+		return Hung, "A step of the engine did not end, so it stopped itself."
 	case e.code == exitMemory:
 		return NoMemory, "The memory of this machine was about to run out, so the engine ended."
 	case e.code == exitFlag && slices.ContainsFunc(e.lines, func(l string) bool {
@@ -179,6 +183,8 @@ func advice(code string) string {
 		return "Correct the setting that is named, and start the engine again."
 	case DriverLost:
 		return "Start the engine again; if that fails, restart the machine so that the driver starts anew."
+	case Hung:
+		return "Start the engine again. If it does not start, or hangs again, restart the machine, so that the GPU's driver starts anew; copy the log and report it."
 	case Killed:
 		return "Start the engine again; if it happens again, see what ends it: a limit of the session or another program."
 	case Unstarted:

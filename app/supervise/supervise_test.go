@@ -153,6 +153,7 @@ func TestFailuresAreExplained(t *testing.T) {
 		{"exit:2", BadFlag, "exit code 2", "does not take one of its flags: the last words", "Correct the setting", false},
 		{"exit:3", NoMemory, "exit code 3", "about to run out", "shorter context", false},
 		{"exit:70", Panic, "exit code 70", "an error in it", "copy the log", false},
+		{"exit:71", Hung, "exit code 71", "did not end", "Start the engine again", false},
 		{"exit:42", Internal, "exit code 42", "code 42", "copy the log", false},
 		{"panic", Panic, "exit code 2", "an error in it", "copy the log", false},
 		{"kill:9", Killed, "signal killed", "killed from outside", "a limit of the session", false},

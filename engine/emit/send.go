@@ -97,11 +97,7 @@ func (e *Emitter) run(ctx context.Context, aliveEvery time.Duration) {
 				told.dropped, told.at = d, now
 			}
 		case now := <-alive.C:
-			r := Record{Time: now, Generation: "server", Event: StatusRecord, Body: []byte("status")}
-			if e.options.Attributes != nil {
-				r.attributes = e.options.Attributes()
-			}
-			e.Emit(r)
+			e.emitStatus(now)
 		case <-gather:
 			_ = e.sendMetrics(ctx) // counted and told there
 		case <-e.closing:
@@ -109,6 +105,22 @@ func (e *Emitter) run(ctx context.Context, aliveEvery time.Duration) {
 			return
 		}
 	}
+}
+
+// EmitStatus emits a status record now, besides those that are emitted every ten seconds. It does nothing
+// on a nil Emitter.
+func (e *Emitter) EmitStatus() {
+	if e != nil {
+		e.emitStatus(time.Now())
+	}
+}
+
+func (e *Emitter) emitStatus(now time.Time) {
+	r := Record{Time: now, Generation: "server", Event: StatusRecord, Body: []byte("status")}
+	if e.options.Attributes != nil {
+		r.attributes = e.options.Attributes()
+	}
+	e.Emit(r)
 }
 
 // finish sends what is left. The first failure ends it: a receiver that is
