@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/dialog"
@@ -102,15 +103,55 @@ func (s *Shell) SetTextSize(percent int) {
 		return
 	}
 	c := s.Window.Canvas()
-	size, before := c.Size(), c.Scale()
+	if s.pixels.left == 0 { // else the window is not yet as large as it is to be
+		s.pixels.size = fyne.NewSize(c.Size().Width*c.Scale(), c.Size().Height*c.Scale())
+	}
 	s.settings.TextSize = percent
 	s.scale()
 	s.SetMode(s.theme.Mode)
-	s.Thread.Do(func() { // Fyne would let the window grow, beyond the screen
-		if now := c.Scale(); now > 0 && now != before {
-			s.Window.Resize(fyne.NewSize(size.Width*before/now, size.Height*before/now))
-		}
-	})
+	begun := s.pixels.left > 0
+	s.pixels.left = pixelTries
+	if !begun {
+		s.Thread.Do(s.keepPixels)
+	}
+}
+
+// pixels is the size in pixels that the window keeps while its scale changes, and how often it is looked at still.
+type pixels struct {
+	size fyne.Size
+	left int
+}
+
+// Fyne lets the window grow with its scale, beyond the screen, and does so again while what is in it is laid out anew:
+// it goes back to a size that the window had in between. So it is looked at a few times.
+const (
+	pixelTries = 8
+	pixelsRest = 120 * time.Millisecond
+)
+
+func (s *Shell) keepPixels() {
+	c := s.Window.Canvas()
+	scale, size, want := c.Scale(), c.Size(), s.pixels.size
+	if scale > 0 && want.Width > 0 && (abs(size.Width*scale-want.Width) > 2 || abs(size.Height*scale-want.Height) > 2) {
+		s.Window.Resize(fyne.NewSize(want.Width/scale, want.Height/scale))
+	}
+	if s.pixels.left--; s.pixels.left > 0 {
+		s.After(pixelsRest, func() { s.Thread.Do(s.keepPixels) })
+	}
+}
+
+func abs(v float32) float32 { return max(v, -v) }
+
+// fitScreen makes the window no larger than the screen, where that is known: there may be no window manager that does.
+func (s *Shell) fitScreen() {
+	c := s.Window.Canvas()
+	scale, size := c.Scale(), c.Size()
+	if s.Screen.Width <= 0 || s.Screen.Height <= 0 || scale <= 0 {
+		return
+	}
+	s.pixels.size = fyne.NewSize(min(size.Width*scale, s.Screen.Width), min(size.Height*scale, s.Screen.Height))
+	s.pixels.left = pixelTries
+	s.keepPixels()
 }
 
 // larger goes to the next text size in a direction.

@@ -38,6 +38,10 @@ type Params struct {
 	OpenURL func(path string) error                              // show a file or folder with the desktop's program
 	After   func(d time.Duration, f func()) (cancel func() bool) // nil: time.AfterFunc
 
+	// Screen is the largest screen's size in pixels, less what the desktop keeps of it; the window begins no larger.
+	// 0 = not known.
+	Screen fyne.Size
+
 	// SlowPaint says that the processor paints, where every painting of the window is paid for by what is
 	// measured: what streams is drawn four times a second, not six.
 	SlowPaint bool
@@ -115,6 +119,7 @@ type Shell struct {
 	settings console.Settings
 	keeper   settingsKeeper
 	palette  paletteBox
+	pixels   pixels
 	quitting bool
 	chosen   selection
 	cancel   []func()
@@ -338,6 +343,7 @@ func (s *Shell) Begin() {
 		}
 		s.Thread.Do(func() { s.changed(what) })
 	}))
+	s.fitScreen() // the scale is known by now
 	s.ticker.start()
 	s.ticker.wake()
 	s.suites.Reload() // Ctrl+R works on every page, the one that the window begins with too

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 
+	"fyne.io/fyne/v2"
 	"github.com/go-gl/glfw/v3.4/glfw"
 )
 
@@ -61,4 +62,19 @@ func bySoftware(renderer string) bool {
 		}
 	}
 	return false
+}
+
+// screen is the size of the largest screen in pixels, without panels and docks; zero where it is not known. probe has
+// opened the display.
+func screen() (size fyne.Size) {
+	defer func() {
+		_ = recover() // the binding panics on errors that it does not expect
+	}()
+	for _, m := range glfw.GetMonitors() {
+		_, _, w, h := m.GetWorkarea()
+		if s := fyne.NewSize(float32(w), float32(h)); s.Width*s.Height > size.Width*size.Height {
+			size = s
+		}
+	}
+	return size
 }

@@ -45,7 +45,7 @@ func Run(c console.Console, open []string, raise <-chan []string) int {
 	w := a.NewWindow("Velo")
 	w.SetMaster()
 	t := thread.New(fyne.Do)
-	s := ui.New(ui.Params{Console: c, Window: w, Thread: t, Quit: a.Quit, SlowPaint: bySoftware(paints),
+	s := ui.New(ui.Params{Console: c, Window: w, Thread: t, Quit: a.Quit, SlowPaint: bySoftware(paints), Screen: screen(),
 		OpenURL: func(path string) error {
 			return a.OpenURL(&url.URL{Scheme: "file", Path: filepath.ToSlash(path)})
 		}})
