@@ -289,7 +289,7 @@ func TestThin(t *testing.T) {
 			case n / 2:
 				v = -1
 			}
-			tn.add(RollingSample{time.Duration(i), v})
+			tn.add(RollingSample{time.Duration(i+1) * tick, v})
 		}
 		p := tn.points(600)
 		if len(p) > 600 || n > 2000 && len(p) < 290 {
@@ -304,6 +304,38 @@ func TestThin(t *testing.T) {
 		}
 		if n > 100 && (least != -1 || most != 999) {
 			t.Errorf("of %d points the extremes are %v and %v", n, least, most)
+		}
+	}
+}
+
+// A line that is zero for a while stays zero to the end of that while, however much it is thinned: with
+// one of its two ends lost it would be drawn as a slow rise.
+func TestThinKeepsPauses(t *testing.T) {
+	for _, stretches := range []int{1, 3, 10, 60, 300} {
+		tn, at := newThinner(600), time.Duration(0)
+		var ends []time.Duration
+		for range stretches {
+			for range 29 {
+				at += tick
+				tn.add(RollingSample{at, 50})
+			}
+			tn.add(RollingSample{at + 5*ms, 0})
+			at += 4 * time.Second
+			ends = append(ends, at+7*ms)
+			tn.add(RollingSample{at + 7*ms, 0})
+		}
+		p := tn.points(600)
+		for _, end := range ends {
+			near := false
+			for _, x := range p {
+				near = near || x.Rate == 0 && end-x.At < tn.size && x.At-end < tn.size
+			}
+			if !near && tn.size < 2*time.Second {
+				t.Errorf("%d stretches, cells of %v: the pause that ends at %v has no end", stretches, tn.size, end)
+			}
+		}
+		if len(p) > 600 || tn.size >= 2*time.Second && stretches < 60 {
+			t.Errorf("%d stretches: %d points in cells of %v", stretches, len(p), tn.size)
 		}
 	}
 }

@@ -1,26 +1,31 @@
 package measure
 
+import "time"
+
 // A thinner keeps a line of any length in a bounded number of cells: each holds the least and the
-// greatest of as many consecutive points as the others, so that no extreme is lost. When the cells
-// are full, neighbours are joined. Adding a point costs O(1), amortised.
+// greatest of the points of a stretch of time that is as long as the others', so that no extreme is
+// lost, and no end of a long stretch without points. When the cells are full, neighbours are joined.
+// Adding a point costs O(1), amortised.
 type thinner struct {
-	limit int // of cells; even
-	size  int // points a cell
+	limit int           // of cells; even
+	size  time.Duration // time a cell
 	cells []extremes
 }
 
-// extremes are the least and the greatest of n consecutive points.
+// extremes are the least and the greatest of the points in (slot·size, (slot+1)·size].
 type extremes struct {
 	least, most RollingSample
-	n           int
+	slot        int
 }
 
 // newThinner makes one that gives at most points points.
-func newThinner(points int) thinner { return thinner{limit: max(2, points/4*2), size: 1} }
+func newThinner(points int) thinner { return thinner{limit: max(4, points/4*2), size: tick} }
 
+// add takes the next point, which must not be earlier than the one before.
 func (t *thinner) add(p RollingSample) {
-	if k := len(t.cells) - 1; k >= 0 && t.cells[k].n < t.size {
-		t.cells[k].join(extremes{p, p, 1})
+	slot := bucketOf(p.At, t.size)
+	if k := len(t.cells) - 1; k >= 0 && slot <= t.cells[k].slot {
+		t.cells[k].join(extremes{p, p, slot})
 		return
 	}
 	if len(t.cells) == t.limit {
@@ -29,7 +34,7 @@ func (t *thinner) add(p RollingSample) {
 		t.add(p)
 		return
 	}
-	t.cells = append(t.cells, extremes{p, p, 1})
+	t.cells = append(t.cells, extremes{p, p, slot})
 }
 
 func (e *extremes) join(o extremes) {
@@ -39,18 +44,18 @@ func (e *extremes) join(o extremes) {
 	if o.most.Rate > e.most.Rate {
 		e.most = o.most
 	}
-	e.n += o.n
 }
 
-// halve joins neighbouring cells in place.
+// halve makes cells of twice the time of them, in place.
 func halve(cells []extremes) []extremes {
 	out := cells[:0]
-	for i := 0; i < len(cells); i += 2 {
-		c := cells[i]
-		if i+1 < len(cells) {
-			c.join(cells[i+1])
+	for _, c := range cells {
+		c.slot >>= 1
+		if k := len(out) - 1; k >= 0 && out[k].slot == c.slot {
+			out[k].join(c)
+		} else {
+			out = append(out, c)
 		}
-		out = append(out, c)
 	}
 	return out
 }
@@ -66,7 +71,7 @@ func (t *thinner) points(limit int) []RollingSample {
 	cells := t.cells
 	if 2*len(cells) > limit {
 		cells = append([]extremes(nil), cells...)
-		for 2*len(cells) > limit && len(cells) > 1 {
+		for 2*len(cells) > limit && len(cells) > 2 { // the first can lie before time zero
 			cells = halve(cells)
 		}
 	}

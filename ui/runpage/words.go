@@ -78,7 +78,7 @@ func written(s console.RunState) words {
 	}
 	w.ttft = write(ttftMetric, snap.TTFT, "")
 	if m := write(ttftMetric, snap.TTFTMedian, ""); snap.TTFTMedian.Ok() {
-		w.ttftNote = "median " + m.value + " " + m.unit
+		w.ttftNote = "median of this step " + m.value + " " + m.unit
 	}
 	w.maxGap = write(gapMetric, snap.MaxGap, "")
 	w.tokens = group(snap.Tokens)
