@@ -85,6 +85,7 @@ func TestStatuses(t *testing.T) {
 		{"EOF between chunks", chunkOf(hi), bench.Truncated, "eof", "truncated", "connection was lost", "Hi", nil},
 		{"no token", framed(roleEvent, finishEvent, doneEvent), bench.Empty, "done", "empty", "without a token", "", nil},
 		{"usage without a token", framed(usageEvent, doneEvent), bench.Empty, "done", "empty", "without a token", "", nil},
+		{"no event at all", framed("no event\n", "\x00\xff\x17 nor here"), bench.Failed, "error", "malformed", "no event in its", "", nil},
 		{"nothing", framed(), bench.Truncated, "eof", "truncated", "without a finish reason", "", nil},
 		{"only comments", framed(": wait\n\n", ": wait\n\n"), bench.Truncated, "eof", "truncated", "", "", func(r Result) bool { return r.End.Comments == 2 }},
 		{"error first", framed(`data: {"error":{"message":"out of memory","code":500}}` + "\n\n"), bench.Failed, "error", "in-stream", "out of memory", "", nil},

@@ -128,6 +128,9 @@ func tlsTrouble(err error, host string) (string, bool) {
 		}
 		return fmt.Sprintf("cannot speak TLS with %s: %s; check the server's certificate and the base URL", host, innermost(err)), true
 	}
+	if strings.Contains(err.Error(), "TLS handshake timeout") {
+		return fmt.Sprintf("cannot speak TLS with %s: it takes the connection but does not answer; if it speaks plain HTTP, write http:// in the base URL", host), true
+	}
 	if text := err.Error(); strings.Contains(text, "server gave HTTP response to HTTPS client") {
 		return fmt.Sprintf("cannot speak TLS with %s: the server there speaks plain HTTP; write http:// instead of https:// in the base URL", host), true
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -240,5 +241,12 @@ func TestRetryAfter(t *testing.T) {
 		if got := retryAfter(value, now); got != want {
 			t.Errorf("%q: got %v, want %v", value, got, want)
 		}
+	}
+}
+
+// A server that takes a connection and waits for plain HTTP lets a TLS handshake time out.
+func TestSilentTLS(t *testing.T) {
+	if text, ok := tlsTrouble(errors.New("net/http: TLS handshake timeout"), "host"); !ok || !strings.Contains(text, "write http://") {
+		t.Errorf("got %q", text)
 	}
 }
