@@ -346,7 +346,7 @@ func (x *exchange) ended(err error) *failure {
 		return x.failed
 	case x.chunks == 0 && x.end.Malformed > 0:
 		return malformed(errors.New("an event of its stream is " + x.bad))
-	case err == nil && !x.done && x.end.Events == 0 && x.end.Comments == 0 && x.end.Bytes > 0:
+	case err == nil && !x.done && x.end.Events == 0 && x.parser.Comments == 0 && x.end.Bytes > 0:
 		return malformed(fmt.Errorf("it is called a stream, but there is no event in its %d bytes", x.end.Bytes))
 	case !x.done && x.end.Finish == "":
 		return &failure{bench.Truncated, "truncated", how + ": look at the log of the server and of proxies before it"}
