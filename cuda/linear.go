@@ -159,7 +159,7 @@ func (d *Device) Kernels() (*Kernels, error) {
 		return nil, err
 	}
 	if k.own, err = d.Pool(scratchBytes + counterBytes); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot place the scratch of the kernels on the GPU: %w", err)
 	}
 	k.scratch, _ = k.own.Take("scratch", scratchBytes)
 	k.counters, _ = k.own.Take("counters", counterBytes)

@@ -76,7 +76,7 @@ func (l *loader) room() error {
 	size := int64(slotBytes(l.slabBytes()))
 	var err error
 	if l.staging, err = d.Pool(loadSlots * size); err != nil {
-		return err
+		return fmt.Errorf("cannot make room for weights on their way: %w", err)
 	}
 	l.reader = ops.NewReader(loadReads)
 	for range loadSlots {
