@@ -184,7 +184,18 @@ func checkFormats(formats []string) ([]string, error) {
 }
 
 func runBench(cmd *cobra.Command, args []string, f benchFlags) error {
-	suites, slo, key, err := f.plan(args)
+	var (
+		suites []*suite.Suite
+		slo    []bench.SLO
+		key    string
+	)
+	_, _, err := within(cmd.Context(), func() (_ struct{}, err error) { // a suite may come through a pipe
+		suites, slo, key, err = f.plan(args)
+		return struct{}{}, err
+	})
+	if err != nil && cmd.Context().Err() != nil {
+		return exit{exitStopped, "stopped while the suites were read"}
+	}
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(recordingChild); dir != "" {
 		recordUntilKilled(dir)
 	}
-	if len(os.Args) > 1 && (slices.Contains([]string{"sim", "serve", "probe", "run", "quantize"}, os.Args[1])) {
+	if len(os.Args) > 1 && (slices.Contains([]string{"sim", "serve", "probe", "run", "quantize", "bench"}, os.Args[1])) {
 		if os.Getenv(hangingFiles) != "" {
 			hangOnFiles()
 		}

@@ -92,6 +92,10 @@ func TestInterruptedWhileReading(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)
 	}
+	code, errs = interrupted(t, os.Interrupt, "", nil, "bench", pipe)
+	if code != exitStopped || !strings.Contains(errs, "stopped while the suites were read") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
 	code, errs = interrupted(t, os.Interrupt, "", nil, "run", folder, "--prompt-file", pipe)
 	if code != exitStopped || !strings.Contains(errs, "stopped while the prompt from "+pipe+" was read") {
 		t.Errorf("exit %d\n%s", code, errs)

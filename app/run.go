@@ -107,6 +107,9 @@ func (f *answering) run(cmd *cobra.Command, path string) error {
 	began := time.Now()
 	e, err := loadModel(cmd.Context(), path, o, f.force)
 	if err != nil {
+		if o.Progress != nil {
+			fmt.Fprint(errs, "\r\x1b[K") // the line of progress is not the error's beginning
+		}
 		return err
 	}
 	left := false // whether something of the engine goes on until the process ends
