@@ -146,3 +146,24 @@ func feedLast(t testing.TB, m *model.Model, s *kv.Sequence, n int) [][]float32 {
 	}
 	return logitsOf(t, m, step)
 }
+
+// OnHollow is onHollow for tests outside of the package: log is what was taken and given back so far,
+// held what lines of it took and did not give back, in the pieces that a driver hands out.
+func OnHollow(t *testing.T) (log func() []string, held func(lines []string, kind string) int64, ok bool) {
+	t.Helper()
+	h, ok := onHollow(t)
+	return func() []string { return h.log(t) }, func(lines []string, kind string) (n int64) {
+		for _, line := range lines {
+			bytes := outstanding(t, []string{line}, kind)
+			switch {
+			case kind != "device":
+				n += bytes
+			case bytes > 0:
+				n += grains(bytes)
+			default:
+				n -= grains(-bytes)
+			}
+		}
+		return n
+	}, ok
+}

@@ -179,6 +179,21 @@ func TestNeeds(t *testing.T) {
 			if got := outstanding(t, made, "pinned"); got > pinned || got < pinned-pinned/20 {
 				t.Errorf("%s, %v: %d page-locked bytes are planned, %d are taken: %q", name, kind, pinned, got, made)
 			}
+			// Whatever is taken beside is a piece more: it belongs into Needs, and then here.
+			for where, want := range map[string]int{"device": 6, "pinned": 3} { // what is reserved, kernels', operands, scratch, angles, input; input, logits, ids
+				pieces := 0
+				for _, line := range made {
+					switch n := outstanding(t, []string{line}, where); {
+					case n > 0:
+						pieces++
+					case n < 0:
+						pieces--
+					}
+				}
+				if pieces != want {
+					t.Errorf("%s, %v: %d pieces of %s memory are held, not the %d that are planned: %q", name, kind, pieces, where, want, made)
+				}
+			}
 			highest, now := int64(0), int64(0)
 			for _, line := range made {
 				now += outstanding(t, []string{line}, "device")
