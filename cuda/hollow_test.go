@@ -73,7 +73,7 @@ func (h hollow) log(t testing.TB) []string {
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	return strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' })
 }
 
 // outstanding adds up the bytes of a kind, device or pinned, that lines of the log took and did not give back.
