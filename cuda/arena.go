@@ -26,8 +26,11 @@ func (a *arena) Reserve(bytes int64) error {
 
 // Take hands out bytes of memory, from the first pool that has as many. what says what for in an error.
 func (a *arena) Take(what string, bytes int64) (Memory, error) {
+	if bytes < 0 { // more than an int64 counts
+		return Memory{}, fmt.Errorf("cannot place %s on the GPU: no device has so much memory", what)
+	}
 	for _, p := range a.pools {
-		if bytes >= 0 && p.Left() >= bytes {
+		if p.Left() >= bytes {
 			return p.Take(what, bytes)
 		}
 	}

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"fmt"
 	"slices"
 	"unsafe"
 
@@ -100,7 +101,11 @@ func (n *input) begin(b *Backend, batch *ops.Batch) error {
 	need := n.pages()
 	for i := range batch.Segments {
 		s := &batch.Segments[i]
-		need += (s.Past+s.Rows-1)/ops.PageTokens + 1
+		pages := (s.Past+s.Rows-1)/ops.PageTokens + 1
+		if s.Row < 0 || s.Rows < 1 || s.Row+s.Rows > len(batch.Tokens) || s.Past < 0 || pages > len(s.Pages) {
+			panic(fmt.Sprintf("cuda: rows %d to %d of %d, behind %d positions, with %d pages", s.Row, s.Row+s.Rows, len(batch.Tokens), s.Past, len(s.Pages)))
+		}
+		need += pages
 	}
 	n.used = 0
 	if need > len(n.values) {
@@ -120,7 +125,7 @@ func (n *input) begin(b *Backend, batch *ops.Batch) error {
 		}
 		end := s.Past + s.Rows
 		n.most = max(n.most, end-1)
-		n.used += copy(n.values[n.used:], s.Pages[:min(len(s.Pages), (end-1)/ops.PageTokens+1)])
+		n.used += copy(n.values[n.used:], s.Pages[:(end-1)/ops.PageTokens+1])
 	}
 	return nil
 }

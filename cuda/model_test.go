@@ -546,6 +546,7 @@ func TestCacheSaysWhatIsPossible(t *testing.T) {
 	for what, s := range map[string]ops.CacheShape{
 		"heads": {Attention: 1, KVHeads: 1, HeadDim: 512}, "keys": {Recurrent: 1, KeyHeads: 1, ValueHeads: 1, KeyDim: 512, ValueDim: 64},
 		"taps": {Recurrent: 1, KeyHeads: 1, ValueHeads: 1, KeyDim: 64, ValueDim: 64, ConvCols: 192, ConvKernel: 9}, "pages": {Attention: 1, KVHeads: 8, HeadDim: 256},
+		"positions": {Attention: 1, KVHeads: 1, HeadDim: 64, Longest: mostPositions + 1},
 	} {
 		pages := 1
 		if what == "pages" {

@@ -127,6 +127,34 @@ func exercise(t *testing.T, m *model.Model, sequences, context int) {
 	}
 }
 
+// TestLargeNeeds: what is planned for the longest contexts and largest vocabularies has no overflow, and
+// no more than what it is for.
+func TestLargeNeeds(t *testing.T) {
+	shape := ops.CacheShape{Attention: 16, Heads: 24, KVHeads: 4, HeadDim: 256, Longest: 262144}
+	n := Needs{Rows: 512, Outputs: 16, Sequences: 8, Pages: 8 * 262144 / PageTokens, Cols: 17408, Vocab: 248320, Shape: shape}
+	row := int64(24 * 4096 * 258 * 4) // one row at the last position, whatever there is of other sequences
+	if got := attentionBytes(&shape, n.Pages, n.Rows); got != row {
+		t.Errorf("attention of 262,144 positions has %d bytes of scratch, a row needs %d", got, row)
+	}
+	if p := mostPartitions(&shape, n.Pages); p != partitionsOf(262143) || p*partition != 262144 {
+		t.Errorf("262,144 positions are %d partitions", p)
+	}
+	if got, want := pageWords(&shape, n.Pages, n.Rows, n.Sequences), 8*262144/PageTokens; got != want {
+		t.Errorf("pages of 8 sequences are %d words, not %d", got, want)
+	}
+	device, pinned := n.Bytes()
+	if logits := int64(4 * 16 * 248320); pinned < logits || pinned > logits+8<<20 || device < row || device > row+200<<20 {
+		t.Errorf("%d bytes of the device and %d page-locked ones", device, pinned)
+	}
+	n.Rows, n.Sequences, n.Vocab, n.Pages, n.Cols, n.Shape.Longest = mostRows, 1<<20, 1<<20, 1<<27-1, operandMost, 0
+	if d, p := n.Bytes(); d <= device || p <= pinned {
+		t.Errorf("the largest of all needs %d bytes of the device and %d page-locked ones", d, p)
+	}
+	if n := listRoom(248320); n < 2*248320/64+2*(4096+1024) || n > 1<<15 {
+		t.Errorf("the lists of a choice have room for %d words", n)
+	}
+}
+
 // TestNeeds: what is planned is what the driver hands out, to its last 2 MiB, from the opening of a
 // backend to the end of steps of every kind; none of them takes anything. The planned memory is found by
 // names and shapes alone.

@@ -18,6 +18,9 @@ type cache struct {
 	states States
 }
 
+// mostPositions is what a grid has partitions for, of which there is a power of two.
+const mostPositions = (mostRows + 1) / 2 * partition
+
 // Cache makes a cache of so many pages and recurrent states.
 func (b *Backend) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, error) {
 	if pages < 0 || states < 0 {
@@ -32,6 +35,8 @@ func (b *Backend) Cache(shape ops.CacheShape, pages, states int) (ops.Cache, err
 		return nil, err
 	}
 	switch {
+	case shape.Attention > 0 && shape.Longest > mostPositions:
+		return nil, fmt.Errorf("cannot attend to %d positions on the GPU: up to %d are possible", shape.Longest, mostPositions)
 	case shape.HeadDim > 256:
 		return nil, fmt.Errorf("cannot attend with heads of %d values on the GPU: up to 256 are possible", shape.HeadDim)
 	case shape.KeyDim > anyKey:
