@@ -67,7 +67,16 @@ func (b *builder) regimes() Section {
 	s.Tables = []Table{t}
 	s.Text = "What was being written, as this program's classifier tells it from the text alone: each chunk has the kind of most of its characters, and the gap before it is that kind's. " +
 		"Decode rate is tokens over those gaps, of one stream."
-	if left := len(b.measured) - b.splits; left > 0 {
+	empty := 0
+	for _, q := range b.measured {
+		if len(q.Arrivals) == 0 {
+			empty++
+		}
+	}
+	if empty > 0 {
+		s.Text += fmt.Sprintf(" %s brought no text.", plural(empty, "request"))
+	}
+	if left := len(b.measured) - b.splits - empty; left > 0 {
 		s.Text += fmt.Sprintf(" %s left out: their text is not in the session.", plural(left, "request"))
 	}
 	if len(bars.Values) > 1 {

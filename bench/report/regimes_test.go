@@ -97,3 +97,11 @@ func TestKindsOfTextNeedText(t *testing.T) {
 		}
 	}
 }
+
+// A request that failed without a word is not one whose text was left out of the session.
+func TestKindsOfTextCountFailures(t *testing.T) {
+	s := New(failingSession(), testOptions).Section("regimes")
+	if s == nil || !strings.Contains(s.Text, "brought no text.") || strings.Contains(s.Text, "not in the session") {
+		t.Fatalf("%+v", s)
+	}
+}
