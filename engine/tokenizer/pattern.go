@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/dlclark/regexp2/v2"
 )
 
 // A span is a part of a string, in bytes; match says whether the pattern matched it or it lies
@@ -72,30 +70,6 @@ func (p literal) cut(dst []span, s string) []span {
 	return dst
 }
 
-// expression is any other pattern, run by a backtracking engine: right, and several times slower
-// than a matcher.
-type expression struct{ re *regexp2.Regexp }
-
-func (p expression) cut(dst []span, s string) []span {
-	// The engine fails only by a time limit or a limit of its stack, and neither is set.
-	matches, _ := p.re.FindAllStringIndex(s, -1)
-	from := 0
-	for _, m := range matches {
-		if m[0] == m[1] {
-			continue // an empty match cuts nothing off
-		}
-		if m[0] > from {
-			dst = append(dst, span{from, m[0], false})
-		}
-		dst = append(dst, span{m[0], m[1], true})
-		from = m[1]
-	}
-	if from < len(s) {
-		dst = append(dst, span{from, len(s), false})
-	}
-	return dst
-}
-
 // The patterns that families of models share, as their tokenizer.json files spell them.
 const (
 	patternGPT2     = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
@@ -132,11 +106,7 @@ func compile(expr string) (pattern, error) {
 	if expr == "" {
 		return nil, fmt.Errorf("cannot use an empty regular expression")
 	}
-	re, err := regexp2.Compile(widen(expr), regexp2.OptionMaxBacktrackingStackSize(-1))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the regular expression %q: %w", expr, err)
-	}
-	return expression{re}, nil
+	return newExpression(expr)
 }
 
 // digits matches \p{N}{1,most}.
