@@ -34,7 +34,7 @@ func probeCommand() *cobra.Command {
 			"from the time that reading its bytes takes. --synthetic makes random weights of a model's true shape on the\n" +
 			"GPU, so no files are needed: " + strings.Join(synthetic.Names(), ", ") + ",\n" +
 			"each with :nvfp4, :fp8 or :bf16 behind it.\n\n" +
-			"Exit code: 0 measured, 1 there is no GPU that can be used or no room, 2 wrong flag.",
+			"Exit code: 0 measured, 1 there is no GPU that can be used or no room, 2 wrong flag, 130 stopped.",
 		Example: "  velo probe\n" +
 			"  velo probe --synthetic qwen3.6-27b:nvfp4 --rows 1,8 --estimate gb10\n" +
 			"  velo probe --model-dir ~/models/Qwen3.5-9B-FP8 --context 8192 --json",
@@ -80,7 +80,10 @@ func probeCommand() *cobra.Command {
 					o.Progress = func(done, total int64) { show(engine.Progress{Done: done, Total: total}) }
 				}
 			}
-			r, err := runProbe(cmd, o)
+			r, _, err := within(cmd.Context(), func() (*probe.Report, error) { return runProbe(cmd, o) })
+			if err != nil && cmd.Context().Err() != nil {
+				return exit{exitStopped, "stopped; nothing is told of what was measured so far"}
+			}
 			if asJSON {
 				answer := probeAnswer{Report: r}
 				if err != nil {
@@ -99,6 +102,9 @@ func probeCommand() *cobra.Command {
 			}
 			if !asJSON {
 				printProbe(cmd.OutOrStdout(), r)
+			}
+			if cmd.Context().Err() != nil {
+				return exit{exitStopped, "stopped; the rest was not measured"}
 			}
 			return nil
 		},
