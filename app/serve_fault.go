@@ -25,6 +25,17 @@ const hungAdvice = "Start the engine again. If it does not start, or hangs again
 // lessMemory names the flags that make an engine smaller.
 const lessMemory = "lower --max-seq-len, --max-batch, --kv-tokens or --prefill-chunk, or keep keys and values in fewer bits with --kv-type fp8"
 
+// latePatience is how long files and a driver may take to answer before the log says what is waited for.
+var latePatience = 30 * time.Second
+
+// tellWhenLate says in the log, unless it is stopped before, what has not answered yet: a disk or a driver
+// that hangs cannot be told from one that takes long.
+func (s *service) tellWhenLate(what string) *time.Timer {
+	return time.AfterFunc(latePatience, func() {
+		s.log.Warn("waiting for "+what+", which did not answer yet; if it stays so, end the engine, and restart the machine where that does not help", "seconds", latePatience.Seconds())
+	})
+}
+
 // stepLimit is how long a step may take on a backend; 0 is no limit.
 func (f *serving) stepLimit(on string) (time.Duration, error) {
 	switch f.stepWatch {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,6 +98,45 @@ func TestServeHang(t *testing.T) {
 	if n := strings.Count(p.log.String(), "goroutine "); n > 0 {
 		t.Errorf("a stack instead of a sentence:\n%s", p.log.String())
 	}
+}
+
+// TestTellWhenLate: the log says what is waited for, once, and nothing of what came in time.
+func TestTellWhenLate(t *testing.T) {
+	var log lines
+	q := host.NewLog(&log)
+	s := &service{queue: q, log: slog.New(q.Handler(slog.LevelInfo))}
+	before := latePatience
+	defer func() { latePatience = before }()
+	latePatience = time.Hour
+	s.tellWhenLate("a file").Stop()
+	latePatience = time.Millisecond
+	defer s.tellWhenLate("the GPU's driver").Stop()
+	for limit := time.Now().Add(20 * time.Second); !strings.Contains(log.String(), "waiting for the GPU's driver"); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("the log has %q", log.String())
+		}
+	}
+	if strings.Contains(log.String(), "a file") {
+		t.Errorf("the log has %q", log.String())
+	}
+}
+
+// lines is what was written, from any goroutine.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // TestStepLimit: the processor is not watched unless it is asked for, a GPU is.

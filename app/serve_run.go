@@ -115,9 +115,12 @@ func (s *service) serve(ctx context.Context, out io.Writer) error {
 		options, err = s.plan(out, limit)
 		planned <- err
 	}()
+	late := s.tellWhenLate("the files of the model and the GPU's driver")
 	select {
 	case err = <-planned:
+		late.Stop()
 	case <-ctx.Done():
+		late.Stop()
 		return s.unloaded()
 	}
 	if err != nil {
