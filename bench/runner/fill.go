@@ -126,8 +126,8 @@ func (l *ruler) fit(ctx context.Context, head string, chance uint64, tail string
 			body = prose(chance, len(body)+int(float64(miss)*perToken))
 		case miss > 0:
 			pad += max(miss/perWord(len(filler)), 1)
-		case pad > 0:
-			pad = max(pad+miss/perWord(len(filler)), 0)
+		case pad > 0: // half of it, or two lengths that miss by as much would follow one another for ever
+			pad = max(pad-max(-miss/perWord(len(filler))/2, 1), 0)
 		default:
 			body = withoutWords(body, max(-miss/perWord(5), 1))
 		}

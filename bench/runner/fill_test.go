@@ -189,6 +189,17 @@ func TestFit(t *testing.T) {
 	})
 }
 
+// A guess that makes words shorter than they are must not lead to and fro between two lengths.
+func TestFitComesToRest(t *testing.T) {
+	l := ruler{calls: 16, perToken: 2.25, count: func(_ context.Context, text string) (int, error) {
+		return max(len(text)/2, len(strings.Fields(text))), nil
+	}}
+	text, err := l.fit(context.Background(), "[0123456789abcdef]\n\n", 0x56c83, goOn, 235)
+	if have, _ := l.count(context.Background(), text); err != nil || abs(have-235) > 1 {
+		t.Errorf("%d tokens for 235, %v", have, err)
+	}
+}
+
 func TestFitTellsWhenCountingFails(t *testing.T) {
 	l := ruler{calls: 4, perToken: 4, count: func(context.Context, string) (int, error) { return 0, errors.New("gone") }}
 	if _, err := l.fit(context.Background(), "", 1, "", 100); err == nil || err.Error() != "cannot count the tokens of a prompt: gone" {

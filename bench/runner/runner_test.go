@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"velo/bench"
+	"velo/bench/measure"
 	"velo/bench/sim"
 	"velo/bench/suite"
 )
@@ -286,6 +287,52 @@ func TestSaltsAndSharedPrefixes(t *testing.T) {
 			t.Errorf("bench request %d shares %d bytes, fewer than its depth", i, same)
 		case i/8%4 == 2 && i%8 != 0 && same == len(first.text(0)):
 			t.Errorf("bench request %d has no prompt of its own behind the depth", i)
+		}
+	}
+}
+
+// A step of several requests a worker: each worker sends its next as soon as the one before has ended,
+// the step drains once, at its end, and no two prompts are alike.
+func TestRequestsAWorker(t *testing.T) {
+	for _, prefix := range []string{bench.PrefixSalted, bench.PrefixShared} {
+		e := newEndpoint(t)
+		o, l := options(t, e.URL, suite.Step{Type: suite.Bench, Depth: 200, PP: 100, TG: 4, Requests: 15}, prompt("hello"))
+		o.Workers, o.Warmup, o.Prefix = 3, 3, prefix
+		var last Progress
+		o.OnProgress = func(p Progress) { last = p }
+		if out := mustRun(t, o); out.Requests != 48 || out.OK != 48 {
+			t.Fatalf("%+v\n%s", out, l.notes())
+		}
+		checkOrder(t, l)
+		if last.Total != 48 || last.Done != 48 {
+			t.Errorf("progress at the end: %d of %d", last.Done, last.Total)
+		}
+		if e.most() > 3 {
+			t.Errorf("%d requests at once by 3 workers", e.most())
+		}
+		s, prompts := l.session(), map[string]bool{}
+		counts, ended := map[int]int{}, map[int]time.Duration{}
+		for i, x := range s.Exchanges {
+			q := x.Request
+			if st := s.Step(q.Step); st.Warmup || st.Kind != suite.Bench {
+				continue
+			}
+			counts[q.Worker]++
+			if text := e.ordered()[i].text(0); prompts[text] {
+				t.Errorf("request %d repeats a prompt", q.Number)
+			} else {
+				prompts[text] = true
+			}
+			if before, ok := ended[q.Worker]; ok && (q.Start < before || q.Turn != 0) {
+				t.Errorf("request %d of worker %d, turn %d, starts at %v, before the one ahead of it ended at %v", q.Number, q.Worker, q.Turn, q.Start, before)
+			}
+			ended[q.Worker] = x.End.End
+		}
+		if len(counts) != 3 || counts[0] != 15 || counts[1] != 15 || counts[2] != 15 {
+			t.Errorf("requests by worker: %v", counts)
+		}
+		if r := measure.Compute(s, measure.Options{}); r.Steps[0].Requests != 45 || len(r.Broken) > 0 {
+			t.Errorf("the step has %d requests, broken %q", r.Steps[0].Requests, r.Broken)
 		}
 	}
 }

@@ -165,10 +165,10 @@ func (r *run) remember(st stage, turns [][]*turn) {
 	}
 }
 
-// prepare makes the requests of a step, a queue for each worker. Those of a warm-up are spread over the
-// workers in turn.
+// prepare makes the requests of a step, a queue for each worker: as many as the step says, one after
+// another. Those of a warm-up are spread over the workers in turn.
 func (r *run) prepare(ctx context.Context, st stage, repetition int, warmup bool) ([][]*turn, error) {
-	total := r.o.Workers
+	total := r.o.Workers * st.PerWorker()
 	if warmup {
 		total = r.o.Warmup
 	}

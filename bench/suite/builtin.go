@@ -20,6 +20,7 @@ const prebuiltPrefix = "prebuilt-"
 // order is how built-in suites are listed: the first number first, then by what they are about.
 var order = []string{
 	"quick", "sanity",
+	"load",
 	"shape-quick", "shape-pp-sweep", "shape-tg-sweep", "prefill-scaling",
 	"section-regimes", "regime-js", "regime-math", "pure-code-c", "reasoning-logic", "creative-scifi",
 	"classification-balance", "vision-sweep",

@@ -47,6 +47,7 @@ func (s *Step) marshal() json.RawMessage {
 	o.put("pp", s.PP, s.PP != 0)
 	o.put("tg", s.TG, s.TG != 0)
 	o.put("exactTg", true, s.ExactTG)
+	o.put("requests", s.Requests, s.Requests != 0)
 	o.put("image", s.Image, s.Image != "")
 	o.put("prompt", s.Prompt, s.Prompt != "")
 	o.put("reasoningEffort", s.Reasoning, s.Reasoning != "")

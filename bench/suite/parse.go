@@ -195,6 +195,7 @@ func (p *parser) readStep(raw json.RawMessage) Step {
 		{"pp", p.integer(&s.PP)},
 		{"tg", p.integer(&s.TG)},
 		{"exactTg", p.flag(&s.ExactTG)},
+		{"requests", p.integer(&s.Requests)},
 		{"image", p.text(&s.Image)},
 		{"prompt", p.text(&s.Prompt)},
 		{"reasoningEffort", p.text(&s.Reasoning)},

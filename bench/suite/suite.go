@@ -60,6 +60,7 @@ type Step struct {
 	PP        int    // bench: prompt tokens
 	TG        int    // tokens to generate at most; 0: as the suite, or the model, likes
 	ExactTG   bool   // generate TG tokens exactly (min_tokens and ignore_eos)
+	Requests  int    // bench: how many a worker sends, one after another; 0: one
 	Image     string // image: file name of a picture that travels along, or that lies beside the suite file
 	Prompt    string // image: what is asked about it; "": DefaultImagePrompt
 	Reasoning string // reasoningEffort: "" as the model likes, "off", or a level to send
@@ -75,6 +76,7 @@ const (
 	MaxFill            = 1 << 20 // tokens of depth and pp together
 	MaxOutput          = 1 << 20 // tokens of tg
 	MaxSteps           = 10_000
+	MaxRequests        = 1000     // of a worker in a step
 	MaxFile            = 16 << 20 // bytes
 	DefaultImagePrompt = "Describe this image."
 	DefaultImageOutput = 512 // tokens, where neither the step nor the suite has a limit
@@ -98,6 +100,14 @@ func (s *Step) Fill() int {
 // Exact tells whether exactly TG tokens are asked for.
 func (s *Step) Exact() bool { return s.ExactTG && s.TG > 0 && s.Sends() }
 
+// PerWorker is how many requests each worker sends in the step, one after another.
+func (s *Step) PerWorker() int {
+	if !s.Sends() {
+		return 0
+	}
+	return max(1, s.Requests)
+}
+
 // Name is what the step is called in a table: its title, its shape, or the beginning of its text.
 func (s *Step) Name() string {
 	if s.Title != "" {
@@ -110,6 +120,9 @@ func (s *Step) Name() string {
 		name := fmt.Sprintf("pp%d tg%d", s.PP, s.TG)
 		if s.Depth > 0 {
 			name += " @ d" + strconv.Itoa(s.Depth)
+		}
+		if s.Requests > 1 {
+			name += " ×" + strconv.Itoa(s.Requests)
 		}
 		return name
 	case Image:
@@ -145,10 +158,14 @@ func (s *Suite) OutputLimit(step *Step) int {
 	return 0
 }
 
-// Requests is the number of measured requests that a run sends: each step that sends, once a worker
-// and repetition. Warm-up comes on top.
+// Requests is the number of measured requests that a run sends: those of each step, by every worker and
+// in every repetition. Warm-up comes on top.
 func (s *Suite) Requests(workers, repeat int) int {
-	return s.Sending() * max(workers, 1) * max(repeat, 1)
+	n := 0
+	for i := range s.Steps {
+		n += s.Steps[i].PerWorker()
+	}
+	return n * max(workers, 1) * max(repeat, 1)
 }
 
 // Sending is the number of steps that send requests.
@@ -337,6 +354,12 @@ func (s *Step) validate(add func(field, format string, args ...any)) {
 		if n.value < 0 || n.value > n.limit {
 			add(n.field, "%d is not between 0 and %d", n.value, n.limit)
 		}
+	}
+	switch {
+	case s.Requests < 0 || s.Requests > MaxRequests:
+		add("requests", "%d is not between 1 and %d", s.Requests, MaxRequests)
+	case s.Requests > 0 && s.Type != Bench:
+		add("requests", "only a bench step can send several; the others go on with a conversation")
 	}
 	if strings.ContainsFunc(s.Reasoning, func(r rune) bool { return r <= ' ' || r == 0x7f }) || len(s.Reasoning) > 32 {
 		add("reasoningEffort", "%q is not one word; write off, low, medium, high or what the server knows", shorten(s.Reasoning, 40))

@@ -126,6 +126,8 @@ func TestParseProblems(t *testing.T) {
 		{"bench without tokens", steps(`{"type":"bench","tg":5}`), []string{"step 2 (bench), pp: depth and pp make 0 tokens"}},
 		{"bench too long", steps(`{"type":"bench","tg":5,"depth":1048576,"pp":1}`), []string{"step 2 (bench), pp: depth and pp make 1048577 tokens"}},
 		{"negative", steps(`{"type":"bench","tg":-1,"pp":-5}`), []string{"2 problems", "tg: -1 is not between 0", "pp: -5 is not between 0"}},
+		{"too many requests", steps(`{"type":"bench","tg":1,"pp":5,"requests":1001}`), []string{"step 2 (bench), requests: 1001 is not between 1 and 1000"}},
+		{"requests of a prompt", steps(`{"type":"prompt","text":"a","requests":2}`), []string{"step 2 (prompt), requests: only a bench step"}},
 		{"fraction", steps(`{"type":"bench","tg":1.5,"pp":5}`), []string{"step 2 (bench), tg: want a whole number, have 1.5"}},
 		{"huge", steps(`{"type":"bench","tg":1e99,"pp":5}`), []string{"tg: want a whole number, have 1e99"}},
 		{"number in quotes", steps(`{"type":"bench","tg":"32","pp":5}`), []string{"step 2 (bench), tg: the number 32 stands in quotes"}},
@@ -250,6 +252,7 @@ func TestFind(t *testing.T) {
 		{"sanity", "prebuilt-sanity", ""},
 		{"prebuilt-sanity", "prebuilt-sanity", ""},
 		{"quick", "prebuilt-quick", ""},
+		{"load", "prebuilt-load", ""},
 		{own, "3f1c", ""},
 		{broken, "", "steps: a suite needs at least one step"},
 		{dir + "/", "", "it is a folder"},
@@ -283,6 +286,10 @@ func TestRequests(t *testing.T) {
 		if got := s.Requests(test.workers, test.repeat); got != test.want {
 			t.Errorf("Requests(%d, %d) = %d, want %d", test.workers, test.repeat, got, test.want)
 		}
+	}
+	s.Steps = append(s.Steps, Step{Type: Bench, PP: 9, TG: 9, Requests: 6})
+	if got := s.Requests(3, 2); got != 4*6+36 {
+		t.Errorf("with a step of 6 requests a worker there are %d", got)
 	}
 }
 
@@ -344,6 +351,9 @@ func genSuite(t *rapid.T) *Suite {
 	for range rapid.IntRange(0, 5).Draw(t, "n") {
 		st := Step{Type: rapid.SampledFrom([]string{Section, Prompt, Context, Bench, Image}).Draw(t, "type")}
 		st.TG, st.ExactTG = rapid.IntRange(1, 99).Draw(t, "tg"), rapid.Bool().Draw(t, "exact")
+		if st.Type == Bench {
+			st.Requests = rapid.IntRange(0, MaxRequests).Draw(t, "requests")
+		}
 		st.Title, st.Text, st.Image = word.Draw(t, "t"), word.Draw(t, "x"), word.Draw(t, "i")
 		st.K, st.Depth, st.PP = rapid.SampledFrom(ContextSizes).Draw(t, "k"), rapid.IntRange(0, MaxFill-9).Draw(t, "depth"), rapid.IntRange(1, 9).Draw(t, "pp")
 		s.Steps = append(s.Steps, st)

@@ -40,6 +40,9 @@ func describe(s *suite.Suite) [][]table.Cell {
 		case suite.Bench:
 			context, prompt = count(st.Depth), count(st.PP)
 			text = "filler text of a given length, alone"
+			if st.Requests > 1 {
+				text += ", " + strconv.Itoa(st.Requests) + " requests a worker, one after another"
+			}
 		case suite.Image:
 			text = strings.TrimSpace(st.Image + " " + st.Prompt)
 		}
