@@ -136,7 +136,11 @@ func TestLoad(t *testing.T) {
 // wholePart is all of a tensor as part of matrix number j of those that hold it.
 func wholePart(w *ops.Weight, as stored, j int) Part {
 	if !asItIs(w.Type) {
-		return converted(w, as, 0, w.Rows())[j]
+		parts, err := converted(w, as, 0, w.Rows())
+		if err != nil {
+			panic(err) // its data is in memory
+		}
+		return parts[j]
 	}
 	p := Part{Rows: w.Rows(), Data: w.Data, All: w.Global}
 	switch w.Type {

@@ -4,9 +4,11 @@ package cuda
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"velo/engine/ops"
@@ -133,7 +135,11 @@ func (b *Backend) fetch(matrices []*Matrix, as stored, t *ops.Weight, first int)
 	rows := b.load.rows(2 * t.Cols())
 	for from := 0; from < t.Rows(); from += rows {
 		n := min(rows, t.Rows()-from)
-		for i, p := range converted(t, as, from, n) {
+		parts, err := converted(t, as, from, n)
+		if err != nil {
+			return err
+		}
+		for i, p := range parts {
 			if err := b.load.begin(slab{m: matrices[i], format: as.format, row: first + from, n: n, part: p, sizes: [2]int{len(p.Data)}}); err != nil {
 				return err
 			}
@@ -155,8 +161,9 @@ func asItIs(t ops.WeightType) bool {
 	return t == ops.BF16 || t == ops.F16 || t == ops.FP8Row || t == ops.NVFP4
 }
 
-// converted is rows of a tensor, n from row from on, as parts of a matrix each.
-func converted(t *ops.Weight, as stored, from, n int) []Part {
+// converted is rows of a tensor, n from row from on, as parts of a matrix each. The error is that of a
+// mapped file that cannot be read.
+func converted(t *ops.Weight, as stored, from, n int) ([]Part, error) {
 	cols := t.Cols()
 	parts := make([]Part, as.matrices)
 	for i := range parts {
@@ -164,8 +171,11 @@ func converted(t *ops.Weight, as stored, from, n int) []Part {
 	}
 	var workers sync.WaitGroup
 	share := (n + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
-	for start := 0; start < n; start += share {
+	failed := make([]error, (n+share-1)/share)
+	for i := range failed {
+		start := i * share
 		workers.Go(func() {
+			defer ops.RecoverRead(debug.SetPanicOnFault(true), &failed[i])
 			row := make([]float32, cols)
 			for r := start; r < min(start+share, n); r++ {
 				t.Row(row, from+r)
@@ -174,7 +184,7 @@ func converted(t *ops.Weight, as stored, from, n int) []Part {
 		})
 	}
 	workers.Wait()
-	return parts
+	return parts, errors.Join(failed...)
 }
 
 // halves writes a row as halves times a power of two that brings its largest number to

@@ -10,6 +10,11 @@ type (
 	Read   = weights.Read
 )
 
+// RecoverRead is [weights.Recover], for whatever looks at weights in mapped memory on a goroutine of its own:
+//
+//	defer ops.RecoverRead(debug.SetPanicOnFault(true), &err)
+var RecoverRead = weights.Recover
+
 // ReadAlign is what offsets, lengths and memory of a direct read are multiples of.
 const ReadAlign = weights.ReadAlign
 
