@@ -23,10 +23,11 @@ type Device struct {
 	tape    *tape // what is launched is noted there; nil: nowhere
 	closed  bool
 
-	// What was launched last may be asked for while a launch is made or waited for.
-	recent  [8]atomic.Pointer[Kernel]
-	next    atomic.Uint32         // counts launches, captured ones too
-	running atomic.Pointer[Graph] // launched last, nil: a kernel was
+	// What was launched last, kernels and graphs by name, may be asked for while a launch is made or
+	// waited for.
+	recent    [8]atomic.Pointer[string]
+	next      atomic.Uint32 // counts launches
+	capturing *Graph        // takes the launches instead, nil: none does
 }
 
 // Open opens GPU number ordinal. It is the first thing that touches the driver.
@@ -135,21 +136,18 @@ func (d *Device) Wait() error {
 	return nil
 }
 
-// launched names the kernels launched last, the newest first. It may be called from any goroutine.
-func (d *Device) launched() string {
-	if g := d.running.Load(); g != nil {
-		return "those of a graph, at its end " + g.end
-	}
-	return d.names(len(d.recent))
+// remember notes what was launched.
+func (d *Device) remember(name *string) {
+	d.recent[(d.next.Add(1)-1)%uint32(len(d.recent))].Store(name)
 }
 
-// names names the kernels of the last n launches, of captured ones too, as far as they are remembered.
-func (d *Device) names(n int) string {
+// launched names what was launched last, the newest first. It may be called from any goroutine.
+func (d *Device) launched() string {
 	var names []string
 	next := d.next.Load()
-	for i := range uint32(min(n, len(d.recent))) {
-		if k := d.recent[(next-1-i)%uint32(len(d.recent))].Load(); k != nil {
-			names = append(names, k.name)
+	for i := range uint32(len(d.recent)) {
+		if name := d.recent[(next-1-i)%uint32(len(d.recent))].Load(); name != nil {
+			names = append(names, *name)
 		}
 	}
 	if names == nil {

@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 )
 
@@ -16,7 +17,24 @@ import (
 type Graph struct {
 	device     *Device
 	executable unsafe.Pointer
-	end        string // names of its last kernels
+	name       string // in words: how many kernels, and the last of them
+	kernels    int
+	last       [4]*Kernel // the oldest first, from kernels%4 on
+}
+
+// note takes a launch that is captured.
+func (g *Graph) note(k *Kernel) {
+	g.last[g.kernels%len(g.last)] = k
+	g.kernels++
+}
+
+// end names the last kernels, the last one first.
+func (g *Graph) end() string {
+	var names []string
+	for i := range min(g.kernels, len(g.last)) {
+		names = append(names, g.last[(g.kernels-1-i)%len(g.last)].name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Capture records the launches that f makes, instead of running them. f must
@@ -29,8 +47,10 @@ func (d *Device) Capture(f func() error) (_ *Graph, err error) {
 		return nil, fmt.Errorf("cannot begin a graph: %w", err)
 	}
 	g := &Graph{device: d}
-	before, ended := d.next.Load(), false
+	ended := false
+	d.capturing = g
 	defer func() {
+		d.capturing = nil
 		if !ended { // f panics: a stream that goes on recording would be of no use
 			if C.velo_capture_end(rawContext(d.context), rawStream(d.stream), &g.executable) == 0 {
 				_ = g.Close()
@@ -39,7 +59,7 @@ func (d *Device) Capture(f func() error) (_ *Graph, err error) {
 	}()
 	failed := f()
 	ended = true
-	g.end = d.names(int(d.next.Load() - before))
+	g.name = fmt.Sprintf("a graph of %d kernels (at its end %s)", g.kernels, g.end())
 	err = result(C.velo_capture_end(rawContext(d.context), rawStream(d.stream), &g.executable))
 	if failed != nil {
 		if err == nil {
@@ -48,7 +68,7 @@ func (d *Device) Capture(f func() error) (_ *Graph, err error) {
 		return nil, failed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a graph of the launches, the last of which are %s: %w", g.end, err)
+		return nil, fmt.Errorf("cannot make a graph of the launches, the last of which are %s: %w", g.end(), err)
 	}
 	return g, nil
 }
@@ -56,10 +76,10 @@ func (d *Device) Capture(f func() error) (_ *Graph, err error) {
 // Launch puts the graph into the device's stream. It allocates nothing unless
 // it fails.
 func (g *Graph) Launch() error {
+	g.device.remember(&g.name) // before it is: a device that hangs may not take it
 	if code := C.velo_graph_launch(rawContext(g.device.context), g.executable, rawStream(g.device.stream)); code != 0 {
-		return fmt.Errorf("cannot run a graph of launches, the last of which are %s: %w", g.end, result(code))
+		return fmt.Errorf("cannot run %s: %w", g.name, result(code))
 	}
-	g.device.running.Store(g)
 	return nil
 }
 

@@ -119,6 +119,11 @@ type Grid struct {
 func (k *Kernel) Launch(g Grid, a *Args) error {
 	d := k.device
 	d.tape.note(k, g, a)
+	if g := d.capturing; g != nil {
+		g.note(k)
+	} else {
+		d.remember(&k.name)
+	}
 	dependent := C.int(0)
 	if k.dependent {
 		dependent = 1
@@ -126,10 +131,6 @@ func (k *Kernel) Launch(g Grid, a *Args) error {
 	code := C.velo_launch(rawContext(d.context), rawFunction(k.f), C.uint(g.X), C.uint(max(g.Y, 1)), C.uint(max(g.Z, 1)), C.uint(g.Block),
 		C.uint(g.Shared), rawStream(d.stream), unsafe.Pointer(&a.bytes), C.size_t(a.n), dependent)
 	k.launched = true
-	d.recent[(d.next.Add(1)-1)%uint32(len(d.recent))].Store(k)
-	if d.running.Load() != nil {
-		d.running.Store(nil)
-	}
 	if code == 0 && d.options.Wait {
 		code = C.velo_synchronize(rawContext(d.context), rawStream(d.stream))
 		if code == C.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED {

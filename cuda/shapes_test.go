@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -204,5 +205,65 @@ func TestGraphsOfSteps(t *testing.T) {
 	}
 	if n := fmt.Sprint(outstanding(t, h.log(t), "device"), outstanding(t, h.log(t), "pinned")); n != "0 0" {
 		t.Errorf("bytes of the device and page-locked ones that were not given back: %s", n)
+	}
+}
+
+// TestLaunchedNames: what was launched last is told by name, graphs with the end of theirs and what was
+// launched before them; what was captured was not launched.
+func TestLaunchedNames(t *testing.T) {
+	_, ok := onHollow(t)
+	if !ok {
+		return
+	}
+	d := open(t, Options{})
+	if got := d.launched(); got != "none" {
+		t.Errorf("at first: %s", got)
+	}
+	k := loadKernels(t, d)
+	launch := func(k *Kernel) error { return k.Launch(Grid{X: 1, Block: 32}, new(Args)) }
+	if err := launch(k.read); err != nil {
+		t.Fatal(err)
+	}
+	g, err := d.Capture(func() error {
+		for _, k := range []*Kernel{k.fill, k.fill, k.norm, k.rope, k.add, k.silu} {
+			if err := launch(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.launched(); got != "read_memory" {
+		t.Errorf("after a capture: %s", got)
+	}
+	if err := g.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.launched(); got != "a graph of 6 kernels (at its end silu, add, rope, rms_norm), read_memory" {
+		t.Errorf("after a graph: %s", got)
+	}
+	for range 10 {
+		if err := launch(k.sigmoid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := d.launched(); got != "sigmoid"+strings.Repeat(", sigmoid", 7) {
+		t.Errorf("after others: %s", got)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("a panic within a capture is lost")
+			}
+		}()
+		_, _ = d.Capture(func() error { panic("within") })
+	}()
+	if err := launch(k.read); err != nil || !strings.HasPrefix(d.launched(), "read_memory, sigmoid") {
+		t.Errorf("after a capture that panicked: %v, %s", err, d.launched())
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
 	}
 }
