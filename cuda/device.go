@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -141,12 +142,12 @@ func (d *Device) remember(name *string) {
 	d.recent[(d.next.Add(1)-1)%uint32(len(d.recent))].Store(name)
 }
 
-// launched names what was launched last, the newest first. It may be called from any goroutine.
+// launched names what was launched last, the newest first, each once. It may be called from any goroutine.
 func (d *Device) launched() string {
 	var names []string
 	next := d.next.Load()
 	for i := range uint32(len(d.recent)) {
-		if name := d.recent[(next-1-i)%uint32(len(d.recent))].Load(); name != nil {
+		if name := d.recent[(next-1-i)%uint32(len(d.recent))].Load(); name != nil && !slices.Contains(names, *name) {
 			names = append(names, *name)
 		}
 	}
