@@ -75,8 +75,10 @@ func simCommand() *cobra.Command {
 			if err := s.Validate(); err != nil {
 				return usage("cannot serve scenario %q so: %v", s.Name, err)
 			}
-			if _, _, err := net.SplitHostPort(addr); err != nil {
+			if _, port, err := net.SplitHostPort(addr); err != nil {
 				return usage("--addr takes HOST:PORT, not %q", addr)
+			} else if _, err := net.LookupPort("tcp", port); err != nil {
+				return usage("--addr takes a port from 0 to 65535, not %q", port)
 			}
 			o := sim.Options{Addr: addr, Scenario: s}
 			if log != "" {

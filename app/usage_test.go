@@ -43,6 +43,10 @@ func TestUsage(t *testing.T) {
 		{[]string{"serve", "m", "--device", "gpu"}, exitUsage, "", "--device cannot be \"gpu\": it is auto, cpu"},
 		{[]string{"probe", "--rows", "1,x"}, exitUsage, "", "--rows takes whole numbers with commas between them, not \"1,x\""},
 		{[]string{"probe", "--synthetic", "a", "--model-dir", "b"}, exitUsage, "", "--synthetic and --model-dir exclude each other"},
+		{[]string{"sim", "--addr", "here"}, exitUsage, "", "--addr takes HOST:PORT, not \"here\""},
+		{[]string{"sim", "--addr", "127.0.0.1:70000"}, exitUsage, "", "--addr takes a port from 0 to 65535, not \"70000\""},
+		{[]string{"sim", "--itl", "-5ms"}, exitUsage, "", "itl is -5ms"},
+		{[]string{"sim", "--addr", "192.0.2.1:0"}, exitFailed, "", "cannot listen on 192.0.2.1:0: this machine has no such address"},
 		{[]string{"quantize", "a"}, exitUsage, "", "1 of 2 arguments are there"},
 		{[]string{"quantize", "a", "b", "--window", "9"}, exitUsage, "", "--window is of the perplexity: give --text FILE with it"},
 	} {
