@@ -157,8 +157,11 @@ func (t *panel) stampDelay() Check {
 	if len(delays) > 0 {
 		sortFloats(delays)
 		p := Num(quantile(delays, 0.99))
+		if !supported(float64(len(delays)), 0.99) {
+			p = Num(delays[len(delays)-1])
+		}
 		k.Level = levelOf(p, 1e-3)
-		k.Value = fmt.Sprintf("%s over %d reads", duration(p), len(delays))
+		k.Value = high(p, len(delays), "read")
 	} else {
 		k.Value = "no kernel stamps"
 	}
@@ -202,8 +205,16 @@ func (t *panel) gcPause() Check {
 	}
 	s := t.session.Samples[n-1]
 	p := seconds(s.GCPauseP99)
-	k.Level, k.Value = levelOf(p, 1e-3), fmt.Sprintf("%s over %d pauses", duration(p), s.GCPauses)
+	k.Level, k.Value = levelOf(p, 1e-3), high(p, s.GCPauses, "pause")
 	return k
+}
+
+// high writes a p99 of n values; of fewer than 100 it is the greatest, and is called that.
+func high(p Num, n int, noun string) string {
+	if supported(float64(n), 0.99) {
+		return duration(p) + " over " + plural(n, noun)
+	}
+	return duration(p) + " at most, over " + plural(n, noun)
 }
 
 func (t *panel) scheduleDelay() Check {

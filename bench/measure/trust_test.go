@@ -201,6 +201,11 @@ func TestStampDelayByRead(t *testing.T) {
 			x.Chunks[i].Read /= 3
 		}
 	}
+	for n, want := range map[int]string{99: "1 ms at most, over 99 pauses", 100: "1 ms over 100 pauses", 1: "1 ms at most, over 1 pause"} {
+		if got := high(1e-3, n, "pause"); got != want {
+			t.Errorf("of %d: %q", n, got)
+		}
+	}
 	if k := check(Compute(s, Options{}), "stamp_delay"); !strings.HasSuffix(k.Value, "over 840 reads") { // 120 requests of 7
 		t.Errorf("%s", k.Value)
 	}
