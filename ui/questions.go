@@ -58,6 +58,13 @@ func (s *Shell) choice(title, text, no, yes string, then func()) {
 	s.show(d)
 }
 
+// sheet shows something to be read.
+func (s *Shell) sheet(title string, content fyne.CanvasObject) {
+	d := dialog.NewCustomWithoutButtons(title, content, s.Window)
+	d.SetButtons([]fyne.CanvasObject{look.Button("Close", func() { d.Hide() })})
+	s.show(d)
+}
+
 // prompt asks for one line of text.
 func (s *Shell) prompt(title, label, text, yes string, then func(string)) {
 	entry := look.NewEntry("")
@@ -81,7 +88,7 @@ func (s *Shell) showAbout() {
 			v := about.New(about.Params{Version: version, DataDir: dir, Built: "Built with " + runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH})
 			size := s.Window.Canvas().Size()
 			room := look.Sized(fyne.Min(1200, size.Width-80), fyne.Min(720, size.Height-200), v.Object)
-			s.show(dialog.NewCustom("About", "Close", room, s.Window))
+			s.sheet("About", room)
 			s.Window.Canvas().Focus(v.Focus())
 		}
 	})
@@ -96,8 +103,7 @@ func (s *Shell) showShortcuts() {
 	scroll.OnScroll = t.SetView
 	t.OnShow, t.OnScroll = scroll.Reveal, scroll.Scrolled
 	height := fyne.Max(240, fyne.Min(t.MinSize().Height, s.Window.Canvas().Size().Height-200))
-	d := dialog.NewCustom("Shortcuts", "Close", look.Sized(520, height, scroll), s.Window)
-	s.show(d)
+	s.sheet("Shortcuts", look.Sized(520, height, scroll))
 	s.Window.Canvas().Focus(t) // the arrow keys move through it, Ctrl+C copies it
 }
 

@@ -293,6 +293,10 @@ func TestChoosersOpen(t *testing.T) {
 			test.Tap(b)
 			break
 		}
+		for _, b := range find(g, func(b *look.PushButton) bool { return len(overlays.List()) > 0 && b.Text == "Close" }) {
+			test.Tap(b)
+			break
+		}
 		if len(overlays.List()) != 0 {
 			t.Errorf("%s: %d overlays stay behind", name, len(overlays.List()))
 			for _, o := range overlays.List() {

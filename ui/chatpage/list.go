@@ -48,7 +48,7 @@ func (l *chatList) build(p *Page) {
 }
 
 func newRow() fyne.CanvasObject {
-	return look.Inset(look.Half, look.Half, look.Half, look.Step, look.Rows(0, look.NewText("").Fixed(96), look.NewText("").Sized(look.Small).In(look.Muted).Fixed(96)))
+	return look.Inset(look.Half, look.Step, look.Half, look.Gap, look.Rows(0, look.NewText("").Fixed(96), look.NewText("").Sized(look.Small).In(look.Muted).Fixed(96)))
 }
 
 func (l *chatList) detail(c *console.Chat) string {

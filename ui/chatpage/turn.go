@@ -150,7 +150,8 @@ func (l *layouter) turn(t *console.ChatTurn, o options) *turnView {
 		add(space(look.Step), part{lines: paragraph(s, m, o.width, 0)})
 	}
 	_, bad := condition(t)
-	add(space(look.Half), part{x: -buttonInset, w: o.width, h: buttonHeight, make: l.foot(t, bad, o.shown == t.ID)}, space(look.Gap))
+	words, make := l.foot(t, bad, o.shown == t.ID)
+	add(space(look.Half), part{x: -buttonInset, w: o.width + 2*buttonInset, h: barHeight(words, o.width+2*buttonInset), make: make}, space(look.Gap))
 	v.restack()
 	return v
 }
@@ -316,24 +317,46 @@ func (l *layouter) questionTools(t *console.ChatTurn) func() fyne.CanvasObject {
 	}
 }
 
-// foot are the buttons below a turn.
-func (l *layouter) foot(t *console.ChatTurn, bad, shown bool) func() fyne.CanvasObject {
+// foot are the buttons below a turn: what is on them, and what makes them.
+func (l *layouter) foot(t *console.ChatTurn, bad, shown bool) (words []string, make func() fyne.CanvasObject) {
 	id := t.ID
-	return func() fyne.CanvasObject {
-		c := look.Line(0,
-			quiet(choice{"Copy", func() { l.do.Copy(id, "markdown") }}),
-			quiet(choice{"JSON", func() { l.do.Copy(id, "json") }}),
-			quiet(choice{"cURL", func() { l.do.Copy(id, "curl") }}))
-		if !bad {
-			c.Add(quiet(choice{"Send again", func() { l.do.Again(t) }}))
-		}
-		if t.Measured != nil && t.Measured.N > 0 {
-			b := quiet(choice{"Statistics", func() { l.do.Stats(id) }})
-			b.SetEnabled(!shown)
-			c.Add(b)
-		}
-		return c
+	choices := []choice{{"Copy", func() { l.do.Copy(id, "markdown") }}, {"JSON", func() { l.do.Copy(id, "json") }}, {"cURL", func() { l.do.Copy(id, "curl") }}}
+	if !bad {
+		choices = append(choices, choice{"Send again", func() { l.do.Again(t) }})
 	}
+	const statistics = "Statistics"
+	if t.Measured != nil && t.Measured.N > 0 {
+		choices = append(choices, choice{statistics, func() { l.do.Stats(id) }})
+	}
+	for _, c := range choices {
+		words = append(words, c.text)
+	}
+	return words, func() fyne.CanvasObject {
+		bar := look.WrapLeft(0)
+		for _, c := range choices {
+			b := quiet(c)
+			b.SetEnabled(c.text != statistics || !shown)
+			bar.Add(b)
+		}
+		return bar
+	}
+}
+
+// barHeight is the height of a bar of buttons that go to the next row where the width ends.
+func barHeight(words []string, width float32) float32 {
+	face := style{bold: true}.face()
+	rows, used := float32(1), float32(0)
+	for _, w := range words {
+		b := float32(2 * buttonInset)
+		for _, c := range w {
+			b += face.advance(c) * look.Body
+		}
+		if used > 0 && used+b > width {
+			rows, used = rows+1, 0
+		}
+		used += b
+	}
+	return rows * buttonHeight
 }
 
 // thumbnail makes a small picture, off the UI thread; nil where it cannot be read, or has too many

@@ -156,7 +156,7 @@ func (t *timeline) draw(img *image.RGBA, scale float64, p look.Palette, d rates)
 	}
 	t.legend(&c, seen)
 	if len(d.points) == 0 {
-		t.r.Text(c.small, "No samples yet", left+c.px(6), top+h/2, p.Muted)
+		t.r.Text(c.small, "No samples yet", left+c.px(6), top+h/4-c.small.Height/2, p.Muted)
 	}
 }
 

@@ -1,18 +1,76 @@
 package look
 
 import (
+	"slices"
+
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/canvas"
 	"fyne.io/fyne/v2/theme"
 	"fyne.io/fyne/v2/widget"
 )
 
 // PushButton is Fyne's button with room beside its words.
-type PushButton struct{ widget.Button }
+type PushButton struct {
+	widget.Button
+	focused bool
+}
 
 // MinSize is that of the words and the room around them.
 func (b *PushButton) MinSize() fyne.Size {
 	b.ExtendBaseWidget(b)
 	return b.Button.MinSize().AddWidthHeight(Gap, 0)
+}
+
+// FocusGained shows that the keys are its.
+func (b *PushButton) FocusGained() {
+	b.focused = true
+	b.Button.FocusGained()
+	Reveal(b)
+}
+
+// FocusLost is Fyne's.
+func (b *PushButton) FocusLost() {
+	b.focused = false
+	b.Button.FocusLost()
+}
+
+// CreateRenderer is Fyne's, with a ring while it has the focus: Fyne shows that with a tint alone, which a button in
+// the accent's colour does not show.
+func (b *PushButton) CreateRenderer() fyne.WidgetRenderer {
+	b.ExtendBaseWidget(b)
+	r := &buttonRenderer{WidgetRenderer: b.Button.CreateRenderer(), b: b, ring: canvas.NewRectangle(nil)}
+	r.turn()
+	return r
+}
+
+type buttonRenderer struct {
+	fyne.WidgetRenderer
+	b    *PushButton
+	ring *canvas.Rectangle
+}
+
+func (r *buttonRenderer) turn() {
+	p := Now()
+	r.ring.FillColor, r.ring.StrokeColor, r.ring.StrokeWidth, r.ring.CornerRadius = alpha(p.Background, 0), p.Accent, 2, Radius
+	if r.b.Importance == widget.HighImportance {
+		r.ring.StrokeColor = p.Text
+	}
+	r.ring.Hidden = !r.b.focused
+	r.ring.Refresh()
+}
+
+func (r *buttonRenderer) Layout(s fyne.Size) {
+	r.WidgetRenderer.Layout(s)
+	r.ring.Resize(s)
+}
+
+func (r *buttonRenderer) Refresh() {
+	r.turn()
+	r.WidgetRenderer.Refresh()
+}
+
+func (r *buttonRenderer) Objects() []fyne.CanvasObject {
+	return append(slices.Clone(r.WidgetRenderer.Objects()), r.ring)
 }
 
 // TypedKey presses it with the space or the enter key.

@@ -50,6 +50,12 @@ func (e *Entry) TypedKey(k *fyne.KeyEvent) {
 	}
 }
 
+// FocusGained brings it into view.
+func (e *Entry) FocusGained() {
+	e.Entry.FocusGained()
+	Reveal(e)
+}
+
 // functionKey tells of a key that no text takes.
 func functionKey(n fyne.KeyName) bool {
 	return len(n) >= 2 && n[0] == 'F' && n[1] >= '1' && n[1] <= '9'

@@ -18,8 +18,11 @@ type fold struct {
 
 // natural is the width that an object takes when nothing in it is folded.
 func natural(o fyne.CanvasObject) float32 {
+	if !o.Visible() {
+		return 0
+	}
 	c, ok := o.(*fyne.Container)
-	if !ok || !c.Visible() {
+	if !ok {
 		return o.MinSize().Width
 	}
 	if f, ok := c.Layout.(*fold); ok {
@@ -29,9 +32,17 @@ func natural(o fyne.CanvasObject) float32 {
 	return c.MinSize().Width
 }
 
+// least is what an object takes at least: nothing while it is hidden.
+func least(o fyne.CanvasObject) fyne.Size {
+	if !o.Visible() {
+		return fyne.Size{}
+	}
+	return o.MinSize()
+}
+
 // between is the gap, where there is something at both sides of it.
 func (l *fold) between(o []fyne.CanvasObject) float32 {
-	if o[0].MinSize().Width == 0 || o[1].MinSize().Width == 0 {
+	if least(o[0]).Width == 0 || least(o[1]).Width == 0 {
 		return 0
 	}
 	return l.gap
@@ -42,7 +53,7 @@ func (l *fold) folded(o []fyne.CanvasObject, width float32) bool {
 }
 
 func (l *fold) MinSize(o []fyne.CanvasObject) fyne.Size {
-	a, b := o[0].MinSize(), o[1].MinSize()
+	a, b := least(o[0]), least(o[1])
 	s := a.Max(b)
 	if l.folded(o, l.last) {
 		s.Height = a.Height + Step + b.Height
@@ -55,7 +66,7 @@ func (l *fold) Layout(o []fyne.CanvasObject, size fyne.Size) {
 	if l.folded(o, size.Width) {
 		h := settle(o[0], size.Width)
 		o[0].Move(fyne.Position{})
-		settle(o[1], fyne.Min(size.Width, fyne.Max(natural(o[1]), o[1].MinSize().Width)))
+		settle(o[1], fyne.Min(size.Width, fyne.Max(natural(o[1]), least(o[1]).Width)))
 		o[1].Move(fyne.NewPos(0, h+Step))
 		return
 	}

@@ -38,6 +38,25 @@ func TestFoldGivesWay(t *testing.T) {
 	}
 }
 
+// TestFoldLeavesNoRoomForWhatIsHidden: neither beside the rest nor in a row of its own.
+func TestFoldLeavesNoRoomForWhatIsHidden(t *testing.T) {
+	title, hidden, b := block(100, 20), block(200, 30), block(250, 30)
+	hidden.Hide()
+	inner := Fold(8, hidden, b)
+	outer := Fold(16, title, inner)
+	for width, height := range map[float32]float32{600: 30, 366: 30, 365: 58, 250: 58} {
+		outer.Resize(fyne.NewSize(width, 200))
+		outer.Resize(fyne.NewSize(width, outer.MinSize().Height))
+		if h := outer.MinSize().Height; h != height {
+			t.Errorf("in a width of %v it takes a height of %v, want %v", width, h, height)
+		}
+	}
+	outer.Resize(fyne.NewSize(600, 30))
+	if got := title.Size().Width; got != 600-16-250 {
+		t.Errorf("the title has a width of %v", got)
+	}
+}
+
 func TestAsideGivesWay(t *testing.T) {
 	left, centre := block(96, 10), block(400, 10)
 	c := Aside(280, 200, left, centre)

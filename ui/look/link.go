@@ -60,7 +60,7 @@ func (l *Link) MouseMoved(*desktop.MouseEvent) {}
 func (l *Link) MouseOut() { l.hovered = false; l.turn() }
 
 // FocusGained is Fyne's.
-func (l *Link) FocusGained() { l.focused = true; l.turn() }
+func (l *Link) FocusGained() { l.focused = true; l.turn(); Reveal(l) }
 
 // FocusLost is Fyne's.
 func (l *Link) FocusLost() { l.focused = false; l.turn() }

@@ -237,7 +237,7 @@ func (i *Item) MouseMoved(*desktop.MouseEvent) {}
 func (i *Item) MouseOut() { i.hovered = false; i.Refresh() }
 
 // FocusGained is Fyne's.
-func (i *Item) FocusGained() { i.focused = true; i.Refresh() }
+func (i *Item) FocusGained() { i.focused = true; i.Refresh(); Reveal(i) }
 
 // FocusLost is Fyne's.
 func (i *Item) FocusLost() { i.focused = false; i.Refresh() }

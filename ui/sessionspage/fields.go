@@ -31,8 +31,11 @@ func text(title string, least float32, of func(*console.Session) string) field {
 func count(title string, of func(*console.Session) int) field {
 	return field{
 		column: table.Column{Title: title, Right: true},
-		cell:   func(s *console.Session) table.Cell { return table.Cell{Text: strconv.Itoa(of(s))} },
-		less:   func(a, b *console.Session) bool { return of(a) < of(b) },
+		cell: func(s *console.Session) table.Cell {
+			n := of(s)
+			return table.Cell{Text: group(n), Copy: strconv.Itoa(n)}
+		},
+		less: func(a, b *console.Session) bool { return of(a) < of(b) },
 	}
 }
 
@@ -70,7 +73,16 @@ var fields = []field{
 	text("Category", 64, func(s *console.Session) string { return s.Category }),
 	text("Model", 96, func(s *console.Session) string { return s.Model }),
 	text("Endpoint", 96, func(s *console.Session) string { return s.Endpoint }),
-	count("Workers", func(s *console.Session) int { return s.Workers }),
+	{
+		column: table.Column{Title: "Workers", Right: true},
+		cell: func(s *console.Session) table.Cell {
+			if s.Workers == 0 { // recorded from telemetry: nobody sent these requests together
+				return table.Cell{Text: report.Dash, Ink: look.Faint}
+			}
+			return table.Cell{Text: group(s.Workers), Copy: strconv.Itoa(s.Workers)}
+		},
+		less: func(a, b *console.Session) bool { return a.Workers < b.Workers },
+	},
 	count("Requests", func(s *console.Session) int { return s.Requests }),
 	{
 		column: table.Column{Title: "Failed", Right: true},
@@ -109,6 +121,15 @@ var fields = []field{
 		},
 		less: func(a, b *console.Session) bool { return a.State < b.State },
 	},
+}
+
+// group writes a count with a comma at each thousand.
+func group(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 func clock(d time.Duration) string {

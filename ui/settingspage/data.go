@@ -2,6 +2,7 @@ package settingspage
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"fyne.io/fyne/v2"
@@ -19,7 +20,7 @@ type dataForm struct {
 	list                    []console.Backup
 	dir                     *look.Paragraph
 	keys                    *look.Paragraph
-	size                    *look.Text
+	size                    *look.Paragraph
 	recordings              *look.Paragraph
 	weighing                bool        // the answer has not come yet
 	again                   func() bool // takes back the next look
@@ -37,7 +38,7 @@ func (f *dataForm) build(g *Page) {
 	f.page = g
 	f.section.shown = f.reload
 	f.dir = look.NewParagraph("").Mono().AtMost(2)
-	f.size, f.keys = look.NewText("").Fixed(wideWidth), look.NewParagraph("").AtMost(2)
+	f.size, f.keys = look.NewParagraph(""), look.NewParagraph("").AtMost(2)
 	f.recordings = look.NewParagraph("").AtMost(3)
 	f.move = look.Button("Move…", f.askMove)
 	f.stay = look.Button("Take back", f.takeBack)
@@ -166,18 +167,26 @@ func (f *dataForm) made(name string) string {
 	return name
 }
 
-// bytes writes a size.
+// bytes writes a size with three digits.
 func bytes(n int64) string {
-	switch v := float64(n); {
-	case n < 1<<10:
+	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", v/(1<<10))
-	case n < 1<<30:
-		return fmt.Sprintf("%.1f MiB", v/(1<<20))
-	default:
-		return fmt.Sprintf("%.2f GiB", v/(1<<30))
 	}
+	v, unit := float64(n)/(1<<10), "KiB"
+	for _, next := range []string{"MiB", "GiB", "TiB"} {
+		if v < 999.5 {
+			break
+		}
+		v, unit = v/(1<<10), next
+	}
+	digits := 2
+	switch {
+	case v >= 99.95:
+		digits = 0
+	case v >= 9.995:
+		digits = 1
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + " " + unit
 }
 
 // do changes something and shows the section anew.

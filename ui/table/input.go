@@ -91,7 +91,13 @@ func (t *Table) MouseOut() {
 }
 
 // FocusGained is Fyne's.
-func (t *Table) FocusGained() { t.focused = true; t.Refresh() }
+func (t *Table) FocusGained() {
+	t.focused = true
+	t.Refresh()
+	if t.OnShow != nil && t.cursor < 0 {
+		t.OnShow(0, 2*t.RowHeight())
+	}
+}
 
 // FocusLost is Fyne's.
 func (t *Table) FocusLost() { t.focused = false; t.Refresh() }

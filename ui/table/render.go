@@ -1,6 +1,8 @@
 package table
 
 import (
+	"image/color"
+
 	"fyne.io/fyne/v2"
 	"fyne.io/fyne/v2/canvas"
 
@@ -127,6 +129,13 @@ func (r *renderer) arrange() {
 		}
 		r.selected.Move(fyne.NewPos(0, float32(from+1)*rowH))
 		r.selected.Resize(fyne.NewSize(across, float32(to-from)*rowH))
+		r.selected.Show()
+	}
+	if from, to := t.selection(); t.focused && from >= to { // the head stands for the table: no row is selected
+		r.selected.FillColor = color.Transparent
+		r.selected.CornerRadius, r.selected.StrokeColor, r.selected.StrokeWidth = look.Radius/2, p.Accent, 1
+		r.selected.Move(fyne.Position{})
+		r.selected.Resize(fyne.NewSize(across, rowH))
 		r.selected.Show()
 	}
 	for c := range t.columns {

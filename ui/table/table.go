@@ -271,8 +271,11 @@ var bold = fyne.TextStyle{Bold: true}
 
 func (t *Table) style(col int) fyne.TextStyle { return fyne.TextStyle{Monospace: t.columns[col].Right} }
 
+// leastStretch is the width below which no column gives way.
+const leastStretch = 96
+
 // widths shares the width out to the columns: stretching ones give way, down to their least width
-// or 96 units. None gets more than it needs: a number far from its name is hard to read.
+// or leastStretch. None gets more than it needs: a number far from its name is hard to read.
 func (t *Table) widths(width float32) []float32 {
 	w := append([]float32(nil), t.natural...)
 	total, stretch := float32(0), 0
@@ -282,16 +285,22 @@ func (t *Table) widths(width float32) []float32 {
 			stretch++
 		}
 	}
-	spare := width - total
-	for c := range w {
-		if t.columns[c].Stretch && stretch > 0 {
-			give := fyne.Min(0, spare/float32(stretch))
-			least := fyne.Min(w[c], fyne.Max(t.columns[c].Least, 96))
-			next := fyne.Max(w[c]+give, least)
-			spare -= next - w[c]
-			stretch--
-			w[c] = next
+	// What some cannot give, those that have more do.
+	for lack := total - width; lack > 0.5 && stretch > 0; {
+		share, gave := lack/float32(stretch), float32(0)
+		stretch = 0
+		for c := range w {
+			if !t.columns[c].Stretch {
+				continue
+			}
+			least := fyne.Min(t.natural[c], fyne.Max(t.columns[c].Least, leastStretch))
+			next := fyne.Max(w[c]-share, least)
+			gave += w[c] - next
+			if w[c] = next; next > least {
+				stretch++
+			}
 		}
+		lack -= gave
 	}
 	return w
 }

@@ -215,3 +215,31 @@ func TestCut(t *testing.T) {
 		t.Errorf("columns %v are cut, want the first", got)
 	}
 }
+
+// TestColumnsGiveWayTogether: what one column cannot give another does, down to the least of all, and only what is
+// lacking.
+func TestColumnsGiveWayTogether(t *testing.T) {
+	test.NewTempApp(t)
+	long := strings.Repeat("word ", 20)
+	tab := New(look.Small, Column{Title: "First", Stretch: true}, Column{Title: "Short", Stretch: true, Least: 100}, Column{Title: "Fixed", Least: 60}, Column{Title: "Long", Stretch: true, Least: 120})
+	tab.SetRows(1, func(_, c int) Cell { return Cell{Text: []string{long, "a", "b", long}[c]} })
+	natural := append([]float32(nil), tab.natural...)
+	total := 4 * tab.gap()
+	for _, w := range natural {
+		total += w
+	}
+	least := []float32{96, 100, 60, 120}
+	leastTotal := 4*tab.gap() + 96 + 100 + 60 + 120
+	for width := leastTotal - 50; width < total+50; width += 7 {
+		sum := 4 * tab.gap()
+		for c, w := range tab.widths(width) {
+			sum += w
+			if w < least[c] || w > natural[c]+0.01 {
+				t.Fatalf("in a width of %v column %d has %v, which is not within %v and %v", width, c, w, least[c], natural[c])
+			}
+		}
+		if want := fyne.Max(leastTotal, fyne.Min(total, width)); sum < want-1 || sum > want+1 {
+			t.Errorf("in a width of %v the columns take %v, want %v", width, sum, want)
+		}
+	}
+}

@@ -18,8 +18,11 @@ import (
 	"velo/ui/look"
 )
 
-// fieldWidth is the width of a field, in units.
-const fieldWidth = 168
+// Widths of fields, in units: of a number, of the name of a file.
+const (
+	fieldWidth = 168
+	wideWidth  = 2*fieldWidth + look.Gap
+)
 
 // form is the settings of the receiver. They take effect when they are applied: a port that is half typed
 // is none to listen on.
@@ -81,8 +84,8 @@ func (f *form) build(g *Page) {
 	field := func(name string, e fyne.CanvasObject) fyne.CanvasObject { return look.Field(name, fieldWidth, e) }
 	f.scroll = look.NewScroll(look.Inset(look.Step, look.Gap, look.Gap, 0, look.Rows(look.Gap,
 		head("Listen"),
-		look.Flow(look.Gap, fieldWidth, field("Port for gRPC", f.grpc), field("Ports for HTTP", f.http), field("Address", f.host), field("Token that senders show", f.token),
-			field("TLS: file of certificates", f.cert), field("TLS: file of the key", f.key)),
+		look.Flow(look.Gap, fieldWidth, field("Port for gRPC", f.grpc), field("Ports for HTTP", f.http), field("Address", f.host), field("Token that senders show", f.token)),
+		look.Flow(look.Gap, wideWidth, look.Field("TLS: file of certificates", wideWidth, f.cert), look.Field("TLS: file of the key", wideWidth, f.key)),
 		f.forget, f.certificate, f.refused,
 		head("Metrics pages of engines that do not push"),
 		f.pages.view,

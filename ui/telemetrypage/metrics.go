@@ -1,6 +1,7 @@
 package telemetrypage
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -199,6 +200,9 @@ func (v *metrics) fill(lines []series.Line, matches, at int) {
 		case 3:
 			return with(number(l.Value, factor), unit)
 		case 4:
+			if v := float64(l.Total); v == math.Trunc(v) && math.Abs(v) < 1e15 { // a count
+				return table.Cell{Text: group(int64(v)), Copy: strconv.FormatFloat(v, 'f', -1, 64)}
+			}
 			return number(l.Total, 1)
 		case 5:
 			return with(number(l.P50, factor), unit)

@@ -109,6 +109,8 @@ func (v *recordings) rebuild(s *console.TelemetrySnapshot) {
 		v.ended.Add(row(tone, r.Ended.Local().Format("15:04:05")+"  "+r.Title, small(outcome(r)), buttons...))
 	}
 	showIf(v.none, len(s.Recordings)+len(s.Recorded) == 0)
+	showIf(v.running, len(s.Recordings) > 0)
+	showIf(v.ended, len(s.Recorded) > 0)
 	v.scroll.Settle()
 	v.scroll.Refresh()
 }

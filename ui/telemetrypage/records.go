@@ -41,10 +41,12 @@ func newRecords(g *Page) *records {
 	v.filter.OnEscape = func() { v.filter.SetText("") }
 	v.count = look.NewText("").Sized(look.Small).In(look.Muted).Right().Fixed(160)
 	v.list = widget.NewList(func() int { return len(v.shown) },
-		func() fyne.CanvasObject { return look.NewMono("").Sized(look.Small).Fixed(64) },
+		func() fyne.CanvasObject { // beside the scroll bar
+			return look.Inset(0, look.Step, 0, 0, look.NewMono("").Sized(look.Small).Fixed(64))
+		},
 		func(i widget.ListItemID, o fyne.CanvasObject) {
 			if i < len(v.shown) {
-				o.(*look.Text).SetIn(recordLine(&v.shown[i]), recordInk(&v.shown[i]))
+				o.(*fyne.Container).Objects[0].(*look.Text).SetIn(recordLine(&v.shown[i]), recordInk(&v.shown[i]))
 			}
 		})
 	v.list.HideSeparators = true
