@@ -155,6 +155,62 @@ func TestLargeNeeds(t *testing.T) {
 	}
 }
 
+// TestListsOfChoices: a choice whose lists are longer than there is room for is left to the host; the
+// longest that a request of the server may have, with the usual window of penalties, is not.
+func TestListsOfChoices(t *testing.T) {
+	const vocab = 248320
+	b := &Backend{choice: choices{vocab: vocab, rows: 4}}
+	for _, c := range []struct {
+		bias, seen int
+		mask, want bool
+	}{{0, 0, false, true}, {4096, 1024, true, true}, {4096, 4096, true, true}, {4096, 4097, true, false}, {0, 100_000, false, false}} {
+		p := sample.Pick{Bias: make([]sample.Bias, c.bias), Seen: make([]int32, c.seen), Top: sample.NoLogProbs}
+		if c.mask {
+			p.Mask = sample.NewMask(vocab)
+		}
+		if got := b.Samples(&p, vocab, 1); got != c.want {
+			t.Errorf("%+v: on the device: %v", c, got)
+		}
+	}
+}
+
+// TestGrowth: a model that told less than it does still computes. What grows gives the smaller piece back
+// first, and graphs that named it are forgotten.
+func TestGrowth(t *testing.T) {
+	h, ok := onHollow(t)
+	if !ok {
+		return
+	}
+	b, m, _ := hollowModel(t, "llama", BackendOptions{Rows: 70}, model.Options{Tokens: 40000, Context: 20, Sequences: 1, Outputs: 16})
+	s := sequence(t, m)
+	feedLast(t, m, s, 5)
+	feedLast(t, m, s, 5)
+	before := len(h.log(t))
+	held := outstanding(t, h.log(t), "device")
+	for s.Len() < 35000 {
+		feedLast(t, m, s, 70)
+	}
+	for range 3 {
+		feedLast(t, m, s, 1)
+	}
+	log := h.log(t)[before:]
+	taken, back := 0, 0
+	for _, line := range log {
+		switch n := outstanding(t, []string{line}, "device"); {
+		case n > 0:
+			taken++
+		case n < 0:
+			back++
+		}
+	}
+	if taken == 0 || taken != back || len(b.shapes.graphs) != 1 {
+		t.Errorf("%d pieces were taken and %d given back, %d shapes have graphs: %q", taken, back, len(b.shapes.graphs), log)
+	}
+	if now := outstanding(t, h.log(t), "device"); now <= held {
+		t.Errorf("%d bytes were held and now %d", held, now)
+	}
+}
+
 // TestNeeds: what is planned is what the driver hands out, to its last 2 MiB, from the opening of a
 // backend to the end of steps of every kind; none of them takes anything. The planned memory is found by
 // names and shapes alone.

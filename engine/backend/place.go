@@ -60,8 +60,8 @@ func placeOn(f *Facts, machine func() (host.Memory, error)) Place {
 	return p
 }
 
-// ownRoom is what is left free of a GPU's own memory: for its context, the kernels, captured
-// graphs, and scratch.
+// ownRoom is what is left free of a GPU's own memory: for its context, the kernels, captured graphs, and
+// what the driver takes for itself.
 const ownRoom = 512 << 20
 
 // Room is how many bytes a model may take there, 0 if that is not known. keep is what is to be left of the machine's

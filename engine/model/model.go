@@ -67,6 +67,7 @@ type layer interface {
 // New binds the tensors of source to a backend. The error names what is
 // missing or has the wrong shape.
 func New(config *weights.Config, source Source, backend ops.Backend, o Options) (_ *Model, err error) {
+	defer ops.Recover(&err)
 	defer weights.Recover(debug.SetPanicOnFault(true), &err)
 	if o.Outputs <= 0 {
 		o.Outputs = 16
