@@ -39,52 +39,146 @@ inline uint64_t address(const Warp &w, Place p, bool wide, int lane, int64_t off
 	return (wide ? w.in<uint64_t>(p)[lane] : w.in<uint32_t>(p)[lane]) + uint64_t(offset);
 }
 
-// f(lane, bytes there) for all lanes, which have each so many bytes to read or write.
-template <Space space, bool write, class F> inline void touch(Warp &w, const Instruction &in, Place p, uint32_t bytes, F f) {
-	const bool wide = in.mode & wideAddress;
-	Races *races = space == Space::shared || space == Space::generic ? w.block->races.get() : nullptr;
+// True if all lanes' bytes are in a range; without a branch, so that it becomes vector instructions.
+inline bool allIn(const uint64_t (&a)[lanes], uint64_t begin, uint64_t size, uint32_t bytes) {
+	if (size < bytes)
+		return false;
+	uint64_t limit = size - bytes, outside = 0;
+	for (int i = 0; i < lanes; i++) {
+		uint64_t x = a[i] - begin;
+		outside |= x | (limit - x); // the highest bit is that of a number below 0
+	}
+	return !(outside >> 63);
+}
+
+// Where the bytes are that each lane reads or writes. Lanes that are not in the mask get those of one
+// that is, and no check.
+template <Space space, bool write> inline void resolve(Warp &w, const Instruction &in, Place p, uint32_t bytes, char *(&to)[lanes]) {
+	Block &b = *w.block;
+	const uint64_t offset = in.offset;
+	alignas(32) uint64_t a[lanes];
+	if (in.mode & wideAddress) {
+		const uint64_t *base = w.in<uint64_t>(p);
+		for (int i = 0; i < lanes; i++)
+			a[i] = base[i] + offset;
+	} else {
+		const uint32_t *base = w.in<uint32_t>(p);
+		for (int i = 0; i < lanes; i++)
+			a[i] = base[i] + offset;
+	}
+	if (w.mask != everyLane) {
+		const uint64_t one = a[__builtin_ctz(w.mask)];
+		for (int i = 0; i < lanes; i++)
+			a[i] = w.mask >> i & 1 ? a[i] : one;
+	}
+	uint64_t low = 0;
+	for (int i = 0; i < lanes; i++)
+		low |= a[i];
+	auto all = [&](uint64_t move) {
+		for (int i = 0; i < lanes; i++)
+			to[i] = reinterpret_cast<char *>(a[i] + move);
+	};
+	if (!(low & (bytes - 1))) {
+		if constexpr (space == Space::shared)
+			if (!b.races && allIn(a, 0, b.shared.size(), bytes))
+				return all(reinterpret_cast<uint64_t>(b.shared.data()));
+		if constexpr (space == Space::global || space == Space::generic)
+			for (const Range &r : b.near)
+				if (allIn(a, r.begin, r.end - r.begin, bytes))
+					return all(0);
+	}
+	// Some are elsewhere, or wrong.
+	Races *races = space == Space::shared || space == Space::generic ? b.races.get() : nullptr;
+	const int first = __builtin_ctz(w.mask);
 	for (uint32_t m = w.mask; m; m &= m - 1) {
 		int i = __builtin_ctz(m);
-		uint64_t a = address(w, p, wide, i, in.offset);
-		char *bytesThere = at<space>(w, in, i, a, bytes, write ? "writes" : "reads");
-		if (races && (space == Space::shared || a - sharedWindow < windowBytes)) {
-			uint64_t s = space == Space::shared ? a : a - sharedWindow;
-			write ? races->write(*w.block, w, in, i, s, bytes) : races->read(*w.block, w, in, i, s, bytes);
+		to[i] = at<space>(w, in, i, a[i], bytes, write ? "writes" : "reads");
+		if (races && (space == Space::shared || a[i] - sharedWindow < windowBytes)) {
+			uint64_t s = space == Space::shared ? a[i] : a[i] - sharedWindow;
+			write ? races->write(b, w, in, i, s, bytes) : races->read(b, w, in, i, s, bytes);
 		}
-		f(i, bytesThere);
 	}
+	for (uint32_t m = ~w.mask; m; m &= m - 1)
+		to[__builtin_ctz(m)] = to[first];
+}
+
+// Whether the lanes' bytes follow each other.
+inline bool inARow(char *const (&at)[lanes], uint64_t bytes) {
+	uint64_t off = 0;
+	for (int i = 0; i < lanes; i++)
+		off |= reinterpret_cast<uint64_t>(at[i]) ^ (reinterpret_cast<uint64_t>(at[0]) + i * bytes);
+	return off == 0;
+}
+
+using Four = uint32_t __attribute__((vector_size(16)));
+
+// Four words of four lanes, turned so that each register gets its word of all four.
+inline void turnFour(const Four (&r)[4], Four (&t)[4]) {
+	Four a = __builtin_shuffle(r[0], r[1], Four{0, 4, 1, 5}), b = __builtin_shuffle(r[2], r[3], Four{0, 4, 1, 5});
+	Four c = __builtin_shuffle(r[0], r[1], Four{2, 6, 3, 7}), d = __builtin_shuffle(r[2], r[3], Four{2, 6, 3, 7});
+	t[0] = __builtin_shuffle(a, b, Four{0, 1, 4, 5}), t[1] = __builtin_shuffle(a, b, Four{2, 3, 6, 7});
+	t[2] = __builtin_shuffle(c, d, Four{0, 1, 4, 5}), t[3] = __builtin_shuffle(c, d, Four{2, 3, 6, 7});
 }
 
 // E is an element as it lies in memory, R a register.
 template <class E, class R, Space space> void load(Warp &w, const Instruction &in) {
-	R *d[4];
 	const int n = in.count;
-	for (int k = 0; k < n; k++)
-		d[k] = w.out<R>(in.at[k]);
-	// A destination may be the address' register: all are read first.
-	R values[4][lanes];
-	touch<space, false>(w, in, in.at[n], sizeof(E) * n, [&](int i, const char *p) {
-		for (int k = 0; k < n; k++) {
-			E e;
-			memcpy(&e, p + k * sizeof(E), sizeof(E));
-			values[k][i] = R(e);
+	char *from[lanes];
+	resolve<space, false>(w, in, in.at[n], sizeof(E) * n, from);
+	if constexpr (sizeof(E) == 4 && sizeof(R) == 4)
+		if (n == 4 && w.mask == everyLane) {
+			for (int i = 0; i < lanes; i += 4) {
+				Four r[4], t[4];
+				for (int k = 0; k < 4; k++)
+					memcpy(&r[k], from[i + k], 16);
+				turnFour(r, t);
+				for (int k = 0; k < 4; k++)
+					memcpy(w.out<R>(in.at[k]) + i, &t[k], 16);
+			}
+			return;
 		}
-	});
-	for (int k = 0; k < n; k++)
-		each(w.mask, [&](int i) { d[k][i] = values[k][i]; });
+	if (sizeof(E) == sizeof(R) && n == 1 && w.mask == everyLane && inARow(from, sizeof(E))) {
+		memcpy(w.out<R>(in.at[0]), from[0], sizeof(E) * lanes);
+		return;
+	}
+	for (int k = 0; k < n; k++) {
+		R *d = w.out<R>(in.at[k]);
+		each(w.mask, [&](int i) {
+			E e;
+			memcpy(&e, from[i] + k * sizeof(E), sizeof(E));
+			d[i] = R(e);
+		});
+	}
 }
 
 template <class E, class R, Space space> void store(Warp &w, const Instruction &in) {
-	const R *s[4];
 	const int n = in.count;
-	for (int k = 0; k < n; k++)
-		s[k] = w.in<R>(in.at[k + 1]);
-	touch<space, true>(w, in, in.at[0], sizeof(E) * n, [&](int i, char *p) {
-		for (int k = 0; k < n; k++) {
-			E e = E(s[k][i]);
-			memcpy(p + k * sizeof(E), &e, sizeof(E));
+	char *to[lanes];
+	resolve<space, true>(w, in, in.at[0], sizeof(E) * n, to);
+	if constexpr (sizeof(E) == 4 && sizeof(R) == 4)
+		if (n == 4 && w.mask == everyLane) {
+			for (int i = 0; i < lanes; i += 4) {
+				Four r[4], t[4];
+				for (int k = 0; k < 4; k++)
+					memcpy(&r[k], w.in<R>(in.at[k + 1]) + i, 16);
+				turnFour(r, t);
+				for (int k = 0; k < 4; k++)
+					memcpy(to[i + k], &t[k], 16);
+			}
+			return;
 		}
-	});
+	if (sizeof(E) == sizeof(R) && n == 1 && w.mask == everyLane && inARow(to, sizeof(E))) {
+		memcpy(to[0], w.in<R>(in.at[1]), sizeof(E) * lanes);
+		return;
+	}
+	// Of lanes that write to the same place the last one stays.
+	for (uint32_t m = w.mask; m; m &= m - 1) {
+		int i = __builtin_ctz(m);
+		for (int k = 0; k < n; k++) {
+			E e = E(w.in<R>(in.at[k + 1])[i]);
+			memcpy(to[i] + k * sizeof(E), &e, sizeof(E));
+		}
+	}
 }
 
 template <class E, class R> Handler loadOf(Space s) {

@@ -11,32 +11,34 @@ namespace {
 
 enum Shuffle : uint8_t { up, down, butterfly, index };
 
-// in.mode: the Shuffle, and 4 if there is a predicate for whether the other lane was in range.
-void shuffle(Warp &w, const Instruction &in) {
+// in.mode is 4 if there is a predicate for whether the other lane was in range.
+template <Shuffle how> void shuffle(Warp &w, const Instruction &in) {
 	const int q = in.mode & 4 ? 1 : 0;
-	uint32_t *d = w.out<uint32_t>(in.at[0]);
 	const uint32_t *a = w.in<uint32_t>(in.at[1 + q]), *b = w.in<uint32_t>(in.at[2 + q]), *c = w.in<uint32_t>(in.at[3 + q]);
 	const uint32_t *members = w.in<uint32_t>(in.at[4 + q]);
-	uint32_t r[lanes], inRange = 0;
-	for (uint32_t m = w.mask; m; m &= m - 1) {
-		int i = __builtin_ctz(m), by = b[i] & 31, clamp = c[i] & 31, segment = c[i] >> 8 & 31;
-		int most = (i & segment) | (clamp & ~segment), j = i;
-		bool ok = false;
-		switch (in.mode & 3) {
-		case up: j = i - by, ok = j >= most; break;
-		case down: j = i + by, ok = j <= most; break;
-		case butterfly: j = i ^ by, ok = j <= most; break;
-		case index: j = (i & segment) | (by & ~segment), ok = j <= most; break;
-		}
-		if (!ok)
-			j = i;
-		inRange |= uint32_t(ok) << i;
-		// What a lane that is not there would give is not defined.
-		r[i] = w.mask & members[i] & 1u << j ? a[j] : ~0u;
+	int32_t from[lanes], ok[lanes];
+	for (int i = 0; i < lanes; i++) {
+		int32_t by = b[i] & 31, clamp = c[i] & 31, segment = c[i] >> 8 & 31;
+		int32_t most = (i & segment) | (clamp & ~segment);
+		int32_t j = how == up ? i - by : how == down ? i + by : how == butterfly ? i ^ by : (i & segment) | (by & ~segment);
+		ok[i] = how == up ? j >= most : j <= most;
+		from[i] = ok[i] ? j : i;
 	}
+	uint32_t r[lanes], inRange = 0, all = everyLane;
+	for (int i = 0; i < lanes; i++)
+		all &= members[i];
+	for (int i = 0; i < lanes; i++)
+		r[i] = a[from[i]];
+	if ((all & w.mask) != everyLane)
+		for (int i = 0; i < lanes; i++) // what a lane that is not there would give is not defined
+			r[i] = w.mask & members[i] & 1u << from[i] ? r[i] : ~0u;
+	uint32_t *d = w.out<uint32_t>(in.at[0]);
 	each(w.mask, [&](int i) { d[i] = r[i]; });
-	if (q)
+	if (q) {
+		for (int i = 0; i < lanes; i++)
+			inRange |= uint32_t(ok[i]) << i;
 		w.set(in.at[1], inRange);
+	}
 }
 
 enum Vote : uint8_t { any, all, uniform, ballot };
@@ -123,9 +125,7 @@ bool codeCollective(const Spelling &s, const Operands &o, Coding &c) {
 	c.flow = Flow::collective;
 	c.defs = 1;
 	if (b == "shfl") {
-		if (!chosen<Shuffle>(s, {{"up", up}, {"down", down}, {"bfly", butterfly}, {"idx", index}}, c.mode))
-			return false;
-		c.run = shuffle;
+		c.run = s.has("up") ? shuffle<up> : s.has("down") ? shuffle<down> : s.has("bfly") ? shuffle<butterfly> : s.has("idx") ? shuffle<index> : nullptr;
 		c.operand(4);
 		if (st.count > 0 && st.operands[0].kind == Operand::pair) {
 			c.mode |= 4, c.defs = 2;
@@ -134,7 +134,7 @@ bool codeCollective(const Spelling &s, const Operands &o, Coding &c) {
 		for (int i = 0; i < 4; i++)
 			c.operand(4);
 		c.named = c.n - 1;
-		return s.type().bytes == 4;
+		return c.run && s.type().bytes == 4;
 	}
 	if (b == "vote") {
 		if (!chosen<Vote>(s, {{"any", any}, {"all", all}, {"uni", uniform}, {"ballot", ballot}}, c.mode))

@@ -23,7 +23,6 @@ namespace {
 
 bool initialised;
 
-// Bytes of device memory that the driver of a real device keeps for a context.
 constexpr int driverVersion = 13000;
 
 const struct {
@@ -161,6 +160,8 @@ EXPORT CUresult cuCtxDestroy(CUcontext c) {
 	if (current == c)
 		current = nullptr;
 	delete c;
+	if (settings().count)
+		tellCount();
 	RETURN(0);
 }
 EXPORT CUresult cuCtxSetCurrent(CUcontext c) {

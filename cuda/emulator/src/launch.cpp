@@ -31,6 +31,8 @@ class Pool {
 			more.notify_all();
 		f();
 		std::unique_lock lock(guard);
+		running -= wanted; // those that have not begun need not
+		wanted = 0;
 		done.wait(lock, [this] { return running == 0; });
 		work = nullptr;
 	}
@@ -61,24 +63,12 @@ Pool &pool() {
 	return *p;
 }
 
-// What was run so far, told at the end of the process where VELO_EMULATOR_COUNT is set.
+// What was run so far.
 struct Count {
 	std::atomic<uint64_t> launches{0}, instructions{0}, laneInstructions{0}, nanoseconds{0};
 };
 Count &count() {
-	static Count *c = [] {
-		auto *c = new Count;
-		if (settings().count)
-			atexit([] {
-				Count &c = count();
-				char text[200];
-				snprintf(text, sizeof text, "%llu launches, %.3g instructions of warps, %.3g of lanes, %.2f s of launches: %.3g of lanes a second",
-				         (unsigned long long)c.launches, double(c.instructions), double(c.laneInstructions), c.nanoseconds * 1e-9,
-				         c.nanoseconds ? c.laneInstructions / (c.nanoseconds * 1e-9) : 0.0);
-				say(text);
-			});
-		return c;
-	}();
+	static Count *c = new Count;
 	return *c;
 }
 
@@ -117,6 +107,15 @@ std::optional<Fault> runOne(const Launch &l) {
 }
 
 } // namespace
+
+void tellCount() {
+	Count &c = count();
+	double seconds = c.nanoseconds * 1e-9;
+	char text[200];
+	snprintf(text, sizeof text, "%llu launches in %.2f s, %.3g instructions of warps, %.3g of lanes, %.3g of lanes a second", (unsigned long long)c.launches, seconds,
+	         double(c.instructions), double(c.laneInstructions), seconds > 0 ? c.laneInstructions / seconds : 0.0);
+	say(text);
+}
 
 std::optional<Fault> runLaunches(const std::vector<const Launch *> &launches) {
 	for (const Launch *l : launches)

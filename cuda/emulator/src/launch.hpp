@@ -34,9 +34,12 @@ struct Settings {
 	bool races = false, early = false; // VELO_EMULATOR
 	int64_t most = 1ll << 33;          // instructions of a block's warps: VELO_EMULATOR_MOST
 	unsigned threads = 1;              // of the host: VELO_EMULATOR_THREADS
-	bool count = false;                // say what was run, at the end: VELO_EMULATOR_COUNT
+	bool count = false;                // tell what was run when a context ends: VELO_EMULATOR_COUNT
 };
 const Settings &settings();
+
+// Says what was run since the process began.
+void tellCount();
 
 // Says something on stderr.
 void say(const std::string &);

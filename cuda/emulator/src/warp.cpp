@@ -52,8 +52,9 @@ bool Warp::hold(const Instruction &in) {
 	uint32_t members = 0;
 	if (in.flow != Flow::collective || in.named == 255)
 		members = everyLane;
+	else if (const uint32_t *names = this->in<uint32_t>(in.at[in.named]); in.at[in.named] & 1 && names[0] == everyLane)
+		members = everyLane;
 	else {
-		const uint32_t *names = this->in<uint32_t>(in.at[in.named]);
 		for (uint32_t m = active; m; m &= m - 1) {
 			int i = __builtin_ctz(m);
 			if (!(names[i] >> i & 1))
