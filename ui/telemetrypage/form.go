@@ -137,7 +137,9 @@ func (f *form) prepare(s *console.TelemetrySnapshot, _ look.Palette) func() {
 		}
 		text, ink := "", look.Muted
 		if st.Certificate != nil {
-			text, ink = validity(st.Certificate)
+			if text, ink = validity(st.Certificate); ink != look.Muted && st.Wanted {
+				text = "" // it stands above all parts
+			}
 		}
 		if showIf(f.certificate, text != "") || text != f.certificate.Text() {
 			f.certificate.SetIn(text, ink)

@@ -171,6 +171,9 @@ func (h *head) showListeners(st otlp.State) {
 		}
 		note = strconv.Itoa(good) + " of " + plural(len(st.Polls), "metrics page") + " read"
 	}
+	if overTLS(st) {
+		note = strings.TrimSuffix("TLS · "+note, " · ")
+	}
 	h.listening.set(listeningOn(st), note, ink)
 }
 

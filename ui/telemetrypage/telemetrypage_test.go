@@ -299,3 +299,19 @@ func TestValidityOfACertificate(t *testing.T) {
 		}
 	}
 }
+
+// TestListeningOverTLS: what all addresses have in common is said once, and what only some have at each.
+func TestListeningOverTLS(t *testing.T) {
+	l := []otlp.Listener{{Protocol: "gRPC", Address: "127.0.0.1:4317", TLS: true}, {Protocol: "HTTP", Address: "127.0.0.1:4318", TLS: true}, {Protocol: "HTTP", Error: "x"}}
+	s := otlp.State{Listeners: l}
+	if got := listeningOn(s); got != "127.0.0.1: gRPC 4317, HTTP 4318" || !overTLS(s) {
+		t.Errorf("all over TLS: %q, %v", got, overTLS(s))
+	}
+	l[1].TLS = false
+	if got := listeningOn(s); got != "127.0.0.1: gRPC 4317 (TLS), HTTP 4318" || overTLS(s) {
+		t.Errorf("one over TLS: %q, %v", got, overTLS(s))
+	}
+	if overTLS(otlp.State{}) {
+		t.Error("nothing listens, and it is over TLS")
+	}
+}

@@ -82,7 +82,7 @@ func listeningOn(s otlp.State) string {
 			port = l.Protocol + " " + port
 		}
 		last[host] = l.Protocol
-		if l.TLS {
+		if l.TLS && !overTLS(s) {
 			port += " (TLS)"
 		}
 		ports[host] = append(ports[host], port)
@@ -95,6 +95,18 @@ func listeningOn(s otlp.State) string {
 		return "nothing"
 	}
 	return strings.Join(parts, "; ")
+}
+
+// overTLS tells whether all that listens speaks TLS.
+func overTLS(s otlp.State) bool {
+	listening, _ := counted(s)
+	n := 0
+	for _, l := range s.Listeners {
+		if l.Address != "" && l.TLS {
+			n++
+		}
+	}
+	return n > 0 && n == listening
 }
 
 // ago writes an age; it changes once a second and no sooner.
@@ -271,15 +283,19 @@ func validity(c *otlp.CertificateState) (text string, ink look.Ink) {
 	if of == "" {
 		of = "no host or address"
 	}
+	renewed := " A renewed one is taken as soon as it is in its files."
+	if c.Problem != "" {
+		renewed = ""
+	}
 	on := " (" + c.Expires.Local().Format("2 January 2006, 15:04") + ")"
 	text, ink = "Certificate for "+of, look.Muted
 	switch {
 	case c.Left <= 0:
-		text, ink = text+": expired "+round(-c.Left)+" ago"+on+", and senders refuse it. A renewed one is taken as soon as it is in its files.", look.Red
+		text, ink = text+": expired "+round(-c.Left)+" ago"+on+", and senders refuse it."+renewed, look.Red
 	case c.Early:
 		text, ink = text+": not valid before "+c.Begins.Local().Format("2 January 2006, 15:04")+", and senders refuse it until then.", look.Red
 	case c.Left < renewBefore:
-		text, ink = text+": expires in "+round(c.Left)+on+". A renewed one is taken as soon as it is in its files.", look.Amber
+		text, ink = text+": expires in "+round(c.Left)+on+"."+renewed, look.Amber
 	default:
 		text += ": expires in " + round(c.Left) + on + "."
 	}
