@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -186,6 +189,116 @@ func TestNoRoom(t *testing.T) {
 		b, _ := io.ReadAll(r)
 		if !strings.Contains(string(b), `"code":"`+c.kind+`"`) || (c.kind == codeNoMemory) != strings.Contains(string(b), "--max-seq-len") {
 			t.Errorf("%v is told as %s", c.err, b)
+		}
+	}
+}
+
+// onHollow is the environment of a process whose GPU is a driver that computes nothing
+// (cuda/testdata/hollow.c), and a function that makes the GPU hang, or go on.
+func onHollow(t *testing.T) (env []string, hang func(bool)) {
+	t.Helper()
+	if !slices.Contains(backend.Names(), backend.CUDA) {
+		t.Skip("no GPU in this build")
+	}
+	cc := os.Getenv("CC")
+	if cc == "" {
+		cc = "cc"
+	}
+	if _, err := exec.LookPath(cc); err != nil {
+		t.Skip("no C compiler: ", err)
+	}
+	folder := t.TempDir()
+	if out, err := exec.Command(cc, "-O1", "-w", "-shared", "-fPIC", "-o", filepath.Join(folder, "libcuda.so.1"), "../cuda/testdata/hollow.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	file := filepath.Join(folder, "hang")
+	return []string{"HOLLOW=" + folder, "LD_LIBRARY_PATH=" + folder, "XDG_CACHE_HOME=" + folder}, func(on bool) {
+		var err error
+		if on {
+			err = os.WriteFile(file, nil, 0o600)
+		} else {
+			err = os.Remove(file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestServeOnAGPUThatHangs: of a GPU whose kernels do not end any more, `velo serve` names the last ones
+// and ends; told to stop meanwhile it stops.
+func TestServeOnAGPUThatHangs(t *testing.T) {
+	env, hang := onHollow(t)
+	model := enginetest.Folder(t, enginetest.Hybrid)
+	ask := func(ready told) (done chan string) {
+		done = make(chan string, 1)
+		go func() {
+			resp, err := http.Post(ready.URL+"/v1/chat/completions", "application/json", strings.NewReader(askStream+"50}"))
+			if err != nil {
+				done <- err.Error()
+				return
+			}
+			defer resp.Body.Close()
+			b, _ := io.ReadAll(resp.Body)
+			done <- string(b)
+		}()
+		return done
+	}
+	p := startChild(t, env, model, "--port", "0", "--device", "cuda", "--step-watchdog-s", "1", "--mem-watchdog-gb", "0")
+	ready := p.until("ready")
+	if answer := <-ask(ready); !strings.Contains(answer, "[DONE]") || strings.Contains(answer, "error") {
+		t.Fatalf("on a GPU that computes nothing: %s\n%s", answer, p.log.String())
+	}
+	hang(true)
+	answer := <-ask(ready)
+	for _, want := range []string{"has not ended after", "the device was given last: ", "a graph of ", "generation_failed"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("the client is told nothing of %q: %s", want, answer)
+		}
+	}
+	if code := p.exit(30 * time.Second); code != exitHung {
+		t.Errorf("it ended with %d\n%s", code, p.log.String())
+	}
+	hang(false)
+
+	p = startChild(t, env, model, "--port", "0", "--device", "cuda", "--mem-watchdog-gb", "0", "--drain-seconds", "0.2")
+	ready = p.until("ready")
+	hang(true)
+	done := ask(ready)
+	time.Sleep(200 * time.Millisecond)
+	_ = p.life.Close()
+	if code := p.exit(30 * time.Second); code != 0 {
+		t.Errorf("told to stop while it hangs it ended with %d\n%s", code, p.log.String())
+	}
+	<-done
+}
+
+// TestServeOnAFullGPU: what does not fit is refused by the plan, and where that is not asked, by the
+// driver: both say how much there is, what would be less, and are told to the parent as want of memory.
+func TestServeOnAFullGPU(t *testing.T) {
+	env, _ := onHollow(t)
+	folder := strings.TrimPrefix(env[0], "HOLLOW=")
+	if err := os.WriteFile(filepath.Join(folder, "memory"), []byte("700000000"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for force, words := range map[string][]string{"off": {"cannot fit the model: it takes ", "the GPU's own ", "are available"}, "on": {"cannot reserve the model's memory on the GPU", "GiB are free", "--max-seq-len", "--kv-type"}} {
+		p := startChild(t, env, enginetest.Folder(t, enginetest.Plain), "--port", "0", "--device", "cuda", "--kv-tokens", "8000000", "--load-force", force, "--mem-watchdog-gb", "0")
+		var failed told
+		for l := range p.lines {
+			if l.State == "failed" {
+				failed = l
+			}
+		}
+		if failed.Code != codeNoMemory || failed.Advice == "" {
+			t.Errorf("--load-force %s: the parent is told %+v", force, failed)
+		}
+		for _, word := range words {
+			if !strings.Contains(failed.Message, word) {
+				t.Errorf("--load-force %s: nothing of %q in %q", force, word, failed.Message)
+			}
+		}
+		if code := p.exit(30 * time.Second); code != exitLoad {
+			t.Errorf("--load-force %s: it ended with %d\n%s", force, code, p.log.String())
 		}
 	}
 }
