@@ -126,9 +126,7 @@ func (c *composer) build(p *Page) {
 	if p.Clipboard != nil {
 		buttons = append(buttons, look.Button("Paste image", p.PasteImage))
 	}
-	buttons = append(buttons, look.Sized(160, 0, c.fill))
-	tools := look.Trailing(look.Step, look.WrapLeft(look.Step, buttons...),
-		look.Sized(96, 0, look.Over(c.send, c.stop)))
+	tools := look.Wrap(look.Step, append(buttons, look.Sized(160, 0, c.fill), look.Sized(96, 0, look.Over(c.send, c.stop)))...)
 	c.rows = look.Rows(look.Step, c.notice, c.results, c.attached, c.entry, tools)
 	c.view = look.Rows(0, look.Rule(), container.New(&margins{side: look.Gap, edge: 12, most: mostWide}, c.rows))
 	c.stop.Hide()
