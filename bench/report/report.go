@@ -198,6 +198,9 @@ func (b *builder) subtitle() string {
 	case h.Endpoint.Model != "":
 		parts = append(parts, oneLine(h.Endpoint.Model, 80))
 	}
+	if h.Told() {
+		parts = append(parts, "recorded from telemetry, no client measured")
+	}
 	if w := h.Plan.Workers; w > 0 {
 		parts = append(parts, plural(w, "worker"))
 	}

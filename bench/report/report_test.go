@@ -121,6 +121,18 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestRecordingFromTelemetryIsNamed below its title: nothing of it was measured by a client.
+func TestRecordingFromTelemetryIsNamed(t *testing.T) {
+	s := singleSession()
+	if r := New(s, testOptions); strings.Contains(r.Subtitle, "telemetry") {
+		t.Errorf("a run of the client has the subtitle %q", r.Subtitle)
+	}
+	s.Header.Environment.Extra = map[string]string{bench.RecordedFromTelemetry: "yes"}
+	if r := New(s, testOptions); !strings.Contains(r.Subtitle, "recorded from telemetry, no client measured") {
+		t.Errorf("a recording has the subtitle %q", r.Subtitle)
+	}
+}
+
 // A session of the built-in endpoint says so wherever it could be taken for a model's.
 func TestBuiltInEndpointIsNamed(t *testing.T) {
 	r := New(singleSession(), testOptions)
