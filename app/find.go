@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"velo/bench/report"
 	"velo/store"
@@ -18,6 +20,9 @@ func findReport(idOrFile string, errs io.Writer) (*report.Report, error) {
 			return nil, exit{exitFailed, err.Error()}
 		}
 		return report.New(s, report.Options{Version: version}), nil
+	}
+	if strings.ContainsRune(idOrFile, filepath.Separator) || strings.EqualFold(filepath.Ext(idOrFile), ".velo") {
+		return nil, exit{exitFailed, "cannot read the session file " + idOrFile + ": there is no such file"}
 	}
 	st, err := openForReading()
 	if err != nil {

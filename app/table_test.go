@@ -63,3 +63,14 @@ func TestPrintTable(t *testing.T) {
 		})
 	}
 }
+
+// A file that is not there is no unknown session, and no store is opened to find that out.
+func TestReportOfNoFile(t *testing.T) {
+	t.Setenv("VELO_DATA", t.TempDir())
+	for _, file := range []string{"missing.velo", "./missing"} {
+		code, _, errs := velo(t.Context(), "report", file)
+		if code != exitFailed || !strings.Contains(errs, "cannot read the session file "+file+": there is no such file") {
+			t.Errorf("%s: exit code %d, %s", file, code, errs)
+		}
+	}
+}
