@@ -51,11 +51,10 @@ func (s *Shell) ask(title, text, yes string, then func()) {
 func (s *Shell) choice(title, text, no, yes string, then func()) {
 	var d *dialog.CustomDialog
 	d = dialog.NewCustomWithoutButtons(title, look.Sized(440, 0, look.Rows(0, look.NewParagraph(text))), s.Window)
-	d.SetButtons([]fyne.CanvasObject{
-		look.Button(no, func() { d.Hide() }),
-		look.MainButton(yes, func() { d.Hide(); then() }),
-	})
+	agree := look.MainButton(yes, func() { d.Hide(); then() })
+	d.SetButtons([]fyne.CanvasObject{look.Button(no, func() { d.Hide() }), agree})
 	s.show(d)
+	s.Window.Canvas().Focus(agree) // Enter agrees, Escape does not, and the ring says so
 }
 
 // sheet shows something to be read.
@@ -121,6 +120,7 @@ func (s *Shell) Shortcuts() [][2]string {
 		[2]string{"Enter", "Open the selected row"},
 		[2]string{"F2, Delete", "Rename, delete the selected session"},
 		[2]string{"Tab, Space, Enter", "Go to the next control, press it"},
+		[2]string{"Enter", "Agree to a question"},
 		[2]string{"Escape", "Close a question without an answer"},
 	)
 }
