@@ -190,6 +190,16 @@ func (v *metrics) fill(lines []series.Line, matches, at int) {
 	v.table.SetRows(len(lines), func(r, c int) table.Cell {
 		l := &lines[r]
 		unit, factor := unitOf(l)
+		quantile := func(p series.Percentile) table.Cell {
+			x := number(p.Value, factor)
+			if p.Bound != "" {
+				x.Text, x.Copy = p.Bound+" "+x.Text, p.Bound+" "+x.Copy
+			}
+			if p.Source == measure.Estimate {
+				x.Mark = p.Source.Mark()
+			}
+			return x
+		}
 		switch c {
 		case 0:
 			return table.Cell{Text: l.Name, Copy: l.Service + " " + l.Name}
@@ -205,9 +215,9 @@ func (v *metrics) fill(lines []series.Line, matches, at int) {
 			}
 			return number(l.Total, 1)
 		case 5:
-			return with(number(l.P50, factor), unit)
+			return with(quantile(l.P50), unit)
 		case 6:
-			return with(number(l.P99, factor), unit)
+			return with(quantile(l.P99), unit)
 		case 7:
 			return table.Cell{Text: strconv.Itoa(l.Resets)}
 		}

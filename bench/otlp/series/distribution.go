@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"velo/bench/measure"
 	"velo/bench/otlp/decode"
 )
 
@@ -15,6 +14,8 @@ const mostBuckets = 1024
 type distribution struct {
 	count uint64
 	sum   float64 // NaN = not given
+
+	lowest, highest float64 // no value is below or above them; NaN = not given
 
 	bounds []float64 // histogram with bounds
 	counts []uint64
@@ -33,7 +34,10 @@ type buckets struct {
 }
 
 func distributionOf(p *decode.Point) distribution {
-	d := distribution{count: p.Count, sum: p.Sum}
+	d := distribution{count: p.Count, sum: p.Sum, lowest: math.NaN(), highest: math.NaN()}
+	if !(p.Min > p.Max) && p.Kind != decode.Summary {
+		d.lowest, d.highest = p.Min, p.Max
+	}
 	switch p.Kind {
 	case decode.Histogram:
 		if len(p.Buckets) == len(p.Bounds)+1 && len(p.Buckets) <= mostBuckets && slices.IsSorted(p.Bounds) {
@@ -59,12 +63,12 @@ func (d *distribution) mean() float64 {
 }
 
 // minus is what d holds more than an earlier one; false where it holds less of anything, so that it
-// must have started anew.
+// must have started anew. What bounds all values since the start bounds those of the interval too.
 func (d *distribution) minus(o *distribution) (distribution, bool) {
 	if d.count < o.count {
 		return distribution{}, false
 	}
-	r := distribution{count: d.count - o.count, sum: d.sum - o.sum}
+	r := distribution{count: d.count - o.count, sum: d.sum - o.sum, lowest: d.lowest, highest: d.highest}
 	switch {
 	case d.exponential && o.exponential:
 		a, b := d.at(min(d.scale, o.scale)), o.at(min(d.scale, o.scale))
@@ -93,7 +97,7 @@ func (d *distribution) minus(o *distribution) (distribution, bool) {
 
 // plus adds two distributions; buckets that do not fit each other are given up.
 func (d *distribution) plus(o *distribution) distribution {
-	r := distribution{count: d.count + o.count, sum: d.sum + o.sum}
+	r := distribution{count: d.count + o.count, sum: d.sum + o.sum, lowest: min(d.lowest, o.lowest), highest: max(d.highest, o.highest)} // NaN where either is
 	switch {
 	case d.count == 0:
 		return *o
@@ -102,7 +106,7 @@ func (d *distribution) plus(o *distribution) distribution {
 		r.exponential, r.scale, r.zero = true, a.scale, a.zero+b.zero
 		r.positive, r.negative = a.positive.plus(b.positive), a.negative.plus(b.negative)
 		if len(r.positive.counts)+len(r.negative.counts) > mostBuckets {
-			r = distribution{count: r.count, sum: r.sum}
+			r = distribution{count: r.count, sum: r.sum, lowest: r.lowest, highest: r.highest}
 		}
 	case d.counts != nil && slices.Equal(d.bounds, o.bounds):
 		r.bounds, r.counts = d.bounds, slices.Clone(d.counts)
@@ -171,65 +175,4 @@ func (b buckets) plus(o buckets) buckets {
 		r.counts[i] = b.get(first+i) + o.get(first+i)
 	}
 	return r
-}
-
-// quantile estimates a quantile from the buckets, by linear interpolation within the one that it lies
-// in; a summary's own where it has it. Missing where there are neither.
-func (d *distribution) quantile(q float64) measure.Num {
-	for _, x := range d.quantiles {
-		if x.Q == q {
-			return measure.Num(x.Value)
-		}
-	}
-	if d.count == 0 {
-		return measure.Missing
-	}
-	rank := q * float64(d.count)
-	seen := 0.0
-	within := func(n uint64, low, high float64) (measure.Num, bool) {
-		if n == 0 || seen+float64(n) < rank {
-			seen += float64(n)
-			return 0, false
-		}
-		return measure.Num(low + (high-low)*(rank-seen)/float64(n)), true
-	}
-	if d.counts != nil {
-		for i, n := range d.counts {
-			low, high := 0.0, math.Inf(1)
-			if i > 0 {
-				low = d.bounds[i-1]
-			} else if len(d.bounds) > 0 && d.bounds[0] <= 0 {
-				low = d.bounds[0]
-			}
-			if i < len(d.bounds) {
-				high = d.bounds[i]
-			} else {
-				high = low // above the last bound nothing is known
-			}
-			if v, ok := within(n, low, high); ok {
-				return v
-			}
-		}
-		return measure.Missing
-	}
-	if !d.exponential {
-		return measure.Missing
-	}
-	base := math.Pow(2, math.Pow(2, -float64(d.scale)))
-	for i := len(d.negative.counts) - 1; i >= 0; i-- {
-		at := float64(d.negative.offset + i)
-		if v, ok := within(d.negative.counts[i], -math.Pow(base, at+1), -math.Pow(base, at)); ok {
-			return v
-		}
-	}
-	if v, ok := within(d.zero, 0, 0); ok {
-		return v
-	}
-	for i, n := range d.positive.counts {
-		at := float64(d.positive.offset + i)
-		if v, ok := within(n, math.Pow(base, at), math.Pow(base, at+1)); ok {
-			return v
-		}
-	}
-	return measure.Missing
 }

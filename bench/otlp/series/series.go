@@ -360,7 +360,7 @@ type Line struct {
 	Value                                    measure.Num
 	Total                                    measure.Num // what a sum rose by, or a histogram counted, since it was first seen
 	Rate                                     measure.Num // observations a second, of a histogram
-	P50, P90, P99                            measure.Num // of the last interval that had any, estimated from buckets
+	P50, P90, P99                            Percentile  // of the last interval that had any
 	Resets                                   int
 	Age                                      time.Duration // since the latest point came
 	Points                                   []Sample      // only where Query.Points asks
@@ -400,8 +400,9 @@ func (t *Table) Lines(q Query, now time.Duration) (lines []Line, matches int) {
 
 func (s *series) line(now time.Duration, points bool) Line {
 	l := Line{Service: s.service, Name: s.name, Unit: s.unit, Description: s.describe, Labels: s.labels, Kind: s.kind.String(),
-		Value: measure.Missing, Total: measure.Missing, Rate: measure.Missing, P50: measure.Missing, P90: measure.Missing, P99: measure.Missing,
+		Value: measure.Missing, Total: measure.Missing, Rate: measure.Missing,
 		Resets: s.resets, Age: max(0, now-s.got)}
+	l.P50, l.P90, l.P99 = Percentile{Value: measure.Missing}, Percentile{Value: measure.Missing}, Percentile{Value: measure.Missing}
 	if s.kind != decode.Gauge {
 		l.Temporality = [...]string{"", "delta", "cumulative"}[s.temp]
 		l.Total = measure.Num(s.total)

@@ -98,7 +98,8 @@ func TestRatesAreNeverNegative(t *testing.T) {
 }
 
 func histogram(start, at uint64, temp decode.Temporality, counts ...uint64) decode.Point {
-	p := decode.Point{Name: "h", Kind: decode.Histogram, Temporality: temp, Start: start * second, Time: at * second, Bounds: []float64{1, 2, 4}, Buckets: counts}
+	p := decode.Point{Name: "h", Kind: decode.Histogram, Temporality: temp, Start: start * second, Time: at * second, Bounds: []float64{1, 2, 4}, Buckets: counts,
+		Min: math.NaN(), Max: math.NaN()}
 	for i, n := range counts {
 		p.Count += n
 		p.Sum += float64(n) * []float64{0.5, 1.5, 3, 5}[i]
@@ -110,22 +111,23 @@ func TestHistograms(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		points        []decode.Point
-		mean, p50     float64
+		mean          float64
+		p50           string
 		total, resets int
 	}{
-		{"cumulative", []decode.Point{histogram(1, 10, decode.Cumulative, 10, 0, 0, 0), histogram(1, 20, decode.Cumulative, 10, 10, 0, 0)}, 1.5, 1.5, 10, 0},
-		{"restart", []decode.Point{histogram(1, 10, decode.Cumulative, 10, 0, 0, 0), histogram(15, 20, decode.Cumulative, 0, 0, 4, 0)}, 3, 3, 4, 1},
-		{"a bucket that falls", []decode.Point{histogram(0, 10, decode.Cumulative, 10, 0, 0, 0), histogram(0, 20, decode.Cumulative, 8, 8, 0, 0)}, 1, 1, 16, 1},
-		{"delta", []decode.Point{histogram(1, 10, decode.Delta, 10, 0, 0, 0), histogram(10, 20, decode.Delta, 0, 0, 4, 0)}, 3, 3, 14, 0},
-		{"an interval without observations", []decode.Point{histogram(1, 10, decode.Delta, 10, 0, 0, 0), histogram(10, 20, decode.Delta, 0, 0, 0, 0)}, 0.5, 0.5, 10, 0},
-		{"above the last bound", []decode.Point{histogram(1, 10, decode.Delta, 0, 0, 0, 10)}, 5, 4, 10, 0},
+		{"cumulative", []decode.Point{histogram(1, 10, decode.Cumulative, 10, 0, 0, 0), histogram(1, 20, decode.Cumulative, 10, 10, 0, 0)}, 1.5, "≤2", 10, 0},
+		{"restart", []decode.Point{histogram(1, 10, decode.Cumulative, 10, 0, 0, 0), histogram(15, 20, decode.Cumulative, 0, 0, 4, 0)}, 3, "≤4", 4, 1},
+		{"a bucket that falls", []decode.Point{histogram(0, 10, decode.Cumulative, 10, 0, 0, 0), histogram(0, 20, decode.Cumulative, 8, 8, 0, 0)}, 1, "~1", 16, 1},
+		{"delta", []decode.Point{histogram(1, 10, decode.Delta, 10, 0, 0, 0), histogram(10, 20, decode.Delta, 0, 0, 4, 0)}, 3, "≤4", 14, 0},
+		{"an interval without observations", []decode.Point{histogram(1, 10, decode.Delta, 10, 0, 0, 0), histogram(10, 20, decode.Delta, 0, 0, 0, 0)}, 0.5, "≤1", 10, 0},
+		{"above the last bound", []decode.Point{histogram(1, 10, decode.Delta, 0, 0, 0, 10)}, 5, "≥4", 10, 0},
 	} {
 		table := NewTable(Options{})
 		for i, p := range c.points {
 			put(table, time.Duration(i)*time.Second, p)
 		}
 		lines, _ := table.Lines(Query{}, 0)
-		if l := lines[0]; float64(l.Value) != c.mean || math.Abs(float64(l.P50)-c.p50) > 1e-9 || int(l.Total) != c.total || l.Resets != c.resets {
+		if l := lines[0]; float64(l.Value) != c.mean || told(l.P50) != c.p50 || int(l.Total) != c.total || l.Resets != c.resets {
 			t.Errorf("%s: %+v, want %+v", c.name, l, c)
 		}
 	}
@@ -135,7 +137,7 @@ func TestHistograms(t *testing.T) {
 // over a change of scale and with values on both sides of zero.
 func TestExponentialHistograms(t *testing.T) {
 	point := func(scale int32, at uint64, values ...float64) decode.Point {
-		p := decode.Point{Name: "e", Kind: decode.Exponential, Temporality: decode.Cumulative, Start: second, Time: at * second, Scale: scale}
+		p := decode.Point{Name: "e", Kind: decode.Exponential, Temporality: decode.Cumulative, Start: second, Time: at * second, Scale: scale, Min: math.NaN(), Max: math.NaN()}
 		base := p.Base()
 		p.Positive.Offset, p.Negative.Offset = -200, -200
 		p.Positive.Counts, p.Negative.Counts = make([]uint64, 400), make([]uint64, 400)
@@ -158,14 +160,14 @@ func TestExponentialHistograms(t *testing.T) {
 	put(table, 1, point(3, 20, 1, 1, 1, -8, -8, 0, 0, 5, 5, 5, 5, 5, 5)) // the library lowers the scale as values spread
 	lines, _ := table.Lines(Query{}, 0)
 	l := lines[0]
-	if !(l.P50 > 4.5 && l.P50 < 5.5) || !(l.P90 > 4.5 && l.P90 < 5.5) || l.Resets != 0 || l.Total != 10 || math.Abs(float64(l.Value)-1.4) > 1e-9 {
+	if !(l.P50.Value > 4.5 && l.P50.Value < 5.5) || !(l.P90.Value > 4.5 && l.P90.Value < 5.5) || l.P50.Source != measure.Estimate || l.Resets != 0 || l.Total != 10 || math.Abs(float64(l.Value)-1.4) > 1e-9 {
 		t.Errorf("%+v", l)
 	}
 	s := table.order[0]
-	if v := s.interval.quantile(0.1); !(v < -7 && v > -9) {
+	if v := s.interval.quantile(0.1).Value; !(v < -7 && v > -9) {
 		t.Errorf("the lowest tenth is %v", v)
 	}
-	if v := s.interval.quantile(0.35); v != 0 {
+	if v := s.interval.quantile(0.35).Value; v != 0 {
 		t.Errorf("the third tenth is %v", v)
 	}
 }
@@ -176,7 +178,7 @@ func TestSummariesAndAbsentValues(t *testing.T) {
 		put(table, time.Duration(i), decode.Point{Name: "s", Kind: decode.Summary, Temporality: decode.Unspecified, Time: uint64(i+1) * second, Count: uint64(10 * (i + 1)), Sum: float64(20 * (i + 1)), Quantiles: []decode.Quantile{{Q: 0.5, Value: 7}, {Q: 0.99, Value: 9}}})
 	}
 	lines, _ := table.Lines(Query{}, 0)
-	if l := lines[0]; l.Value != 2 || l.P50 != 7 || l.P99 != 9 || l.P90.Ok() {
+	if l := lines[0]; l.Value != 2 || told(l.P50) != "7" || told(l.P99) != "9" || told(l.P90) != "-" {
 		t.Errorf("%+v", l)
 	}
 	put(table, 0, decode.Point{Name: "a", Absent: true})
