@@ -92,6 +92,9 @@ func (t *fakeTelemetry) Snapshot(q otlp.Query) console.TelemetrySnapshot {
 	if q.Raw == 0 {
 		s.Raw = nil
 	}
+	if q.Calls == 0 {
+		s.Calls = nil
+	}
 	if q.Lines == nil {
 		s.Lines = nil
 	}

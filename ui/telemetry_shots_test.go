@@ -93,6 +93,15 @@ func TestTelemetryScreenshots(t *testing.T) {
 	many := heard(t, sim.EmitOptions{Rate: 10000, Records: 30000, Streams: 64, Tokens: 300, Drop: 0.01})
 	many.State.Counters.RateLimited, many.State.Counters.Dropped, many.State.Counters.Busy = 812, 41_227, 93
 	many.State.Counters.Malformed = 3
+	for i := range 40 {
+		c := otlp.Call{Service: "shop", Name: "chat", Model: "Qwen3-4B-Instruct-2507", Began: time.Date(2026, 11, 30, 12, 0, 40-i, 0, time.UTC).UnixNano(),
+			Duration: 1.2 + measure.Num(i)/10, TTFT: 0.05 + measure.Num(i)/1000, Prompt: 812 + measure.Num(31*i), Completion: 64 + measure.Num(i), Finish: "stop"}
+		if i == 3 {
+			c.Finish, c.Completion, c.TTFT, c.Error = "", measure.Missing, measure.Missing, "429: too many requests"
+		}
+		many.Calls = append(many.Calls, c)
+	}
+	many.State.Counters.Spans = 40
 	states := map[string]func() *fake{
 		"telemetry-off": func() *fake {
 			f := newFake().full()
@@ -121,6 +130,7 @@ func TestTelemetryScreenshots(t *testing.T) {
 			return f
 		},
 		"telemetry-engines": func() *fake { return newFake().full().withTelemetry(some) },
+		"telemetry-calls":   func() *fake { return newFake().full().withTelemetry(many) },
 		"telemetry-metrics": func() *fake { return newFake().full().withTelemetry(some) },
 		"telemetry-records": func() *fake { return newFake().full().withTelemetry(some) },
 		"telemetry-sides": func() *fake {
@@ -145,7 +155,7 @@ func TestTelemetryScreenshots(t *testing.T) {
 			return f
 		},
 	}
-	parts := map[string]string{"telemetry-engines": telemetrypage.Engines, "telemetry-metrics": telemetrypage.Metrics, "telemetry-records": telemetrypage.Records,
+	parts := map[string]string{"telemetry-engines": telemetrypage.Engines, "telemetry-calls": telemetrypage.Calls, "telemetry-metrics": telemetrypage.Metrics, "telemetry-records": telemetrypage.Records,
 		"telemetry-sides": telemetrypage.BothSides, "telemetry-recorded": telemetrypage.Recordings, "telemetry-settings": telemetrypage.Settings}
 	for _, mode := range []look.Mode{look.AlwaysDark, look.AlwaysLite} {
 		for _, size := range []fyne.Size{{Width: 1280, Height: 800}, {Width: 1920, Height: 1080}} {

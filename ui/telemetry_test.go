@@ -26,6 +26,7 @@ func heardHere() otlp.Snapshot {
 	s.State.Status, s.State.LastStatus = true, 7*time.Second
 	s.State.Statuses = []stream.Status{{Service: "gb10_inference", Model: "qwen3", Topology: "tp2", Received: 7 * time.Second}}
 	s.State.Counters.Logs, s.State.Counters.Dropped, s.State.Counters.Malformed = 1234, 5, 2
+	s.State.Counters.Spans = 7
 	s.State.Kept, s.State.KeptBytes, s.State.KeptBound = 3, 1<<20, 256<<20
 	for i, state := range []string{stream.Running, stream.Ended, stream.Broken} {
 		p := stream.Panel{Text: "word by word", Summary: stream.Summary{Key: stream.Key{Service: "gb10_inference", Conversation: "sess", Generation: string('a' + rune(i))},
@@ -112,7 +113,7 @@ func TestTelemetryFactsStandApart(t *testing.T) {
 
 	f.withTelemetry(heardHere())
 	g.draw()
-	g.wants("127.0.0.1: gRPC 4317, HTTP 4318, 9381", "2 s ago", "7 s ago", "qwen3 @ tp2", "5 records, 2 requests", "malformed 2", "3 streams", "61.5 tok/s ▪", "word by word", "Receiver: listening")
+	g.wants("127.0.0.1: gRPC 4317, HTTP 4318, 9381", "2 s ago", "1,234 records, 0 points, 7 spans", "7 s ago", "qwen3 @ tp2", "5 records, 2 requests", "malformed 2", "3 streams", "61.5 tok/s ▪", "word by word", "Receiver: listening")
 
 	// Cleared views say nothing about the listeners or about what came.
 	g.push("Clear")
@@ -122,7 +123,7 @@ func TestTelemetryFactsStandApart(t *testing.T) {
 	f.telemetry.snapshot.Streams, f.telemetry.snapshot.Panels, f.telemetry.snapshot.Matches = nil, nil, 0
 	g.shell.telemetry.Themed()
 	g.draw()
-	g.wants("No stream is in view", "Receiver: listening", "2 s ago", "5 records, 2 requests")
+	g.wants("No stream is in view", "those of calls to a model are listed under Calls", "Receiver: listening", "2 s ago", "5 records, 2 requests")
 	g.lacks("The receiver is off", "Nothing has come yet")
 
 	// Off is what the listeners do, not what is heard.

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -128,6 +129,7 @@ type Call struct {
 	Model        string
 	Conversation string
 	Received     time.Duration // receiver's time
+	Began        int64         // the emitter's, nanoseconds since 1970; 0 = not given
 	Duration     measure.Num   // seconds, of the span
 	TTFT         measure.Num   // seconds, as the span says
 	Queue        measure.Num   // seconds, as the span says
@@ -172,7 +174,7 @@ func callOf(received time.Duration, service string, s *decode.Span) (Call, bool)
 	c := Call{Service: service, Name: decode.Short(s.Name, mostName), Model: decode.Short(s.Attributes.Text(callModel...), mostName),
 		Conversation: decode.Short(s.Attributes.Text(callSession...), mostName), Received: received, Duration: measure.Missing,
 		TTFT: number(callTTFT), Queue: number(callQueue), Prompt: number(callPrompt), Completion: number(callCompletion),
-		Finish: decode.Short(s.Attributes.Text(callFinish...), mostName)}
+		Finish: decode.Short(finishOf(s.Attributes), mostName), Began: int64(min(s.Start, math.MaxInt64))}
 	if s.End >= s.Start && s.Start != 0 {
 		c.Duration = measure.Num(float64(s.End-s.Start) / 1e9)
 	}
@@ -183,4 +185,18 @@ func callOf(received time.Duration, service string, s *decode.Span) (Call, bool)
 		}
 	}
 	return c, true
+}
+
+// finishOf is why a call ended: one reason for each choice that was asked for.
+func finishOf(a decode.Attributes) string {
+	for _, k := range callFinish {
+		if v, ok := a.Get(k); ok && v.Kind == decode.List {
+			var reasons []string
+			for _, x := range v.List() {
+				reasons = append(reasons, x.String())
+			}
+			return strings.Join(reasons, ", ")
+		}
+	}
+	return a.Text(callFinish...)
 }

@@ -117,7 +117,8 @@ func (e exporters) send(t *testing.T, r *Receiver) {
 
 	tp := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithBatcher(e.traces))
 	_, span := tp.Tracer("test").Start(ctx, "chat", trace.WithAttributes(attribute.String("gen_ai.request.model", "m"),
-		attribute.Int("gen_ai.usage.prompt_tokens", 5), attribute.Int("gen_ai.usage.output_tokens", 20), attribute.Float64("gen_ai.latency.time_to_first_token", 0.05)))
+		attribute.Int("gen_ai.usage.prompt_tokens", 5), attribute.Int("gen_ai.usage.output_tokens", 20), attribute.Float64("gen_ai.latency.time_to_first_token", 0.05),
+		attribute.StringSlice("gen_ai.response.finish_reasons", []string{"stop", "length"})))
 	span.End()
 	check(t, tp.Shutdown(ctx))
 
@@ -148,11 +149,12 @@ func (e exporters) send(t *testing.T, r *Receiver) {
 		}
 	}
 	for _, l := range s.Lines {
-		if l.Name == "vllm.time_to_first_token_seconds" && (l.Kind != "exponential histogram" || !(l.P50 > 0.148 && l.P50 < 0.152)) {
+		if l.Name == "vllm.time_to_first_token_seconds" && (l.Kind != "exponential histogram" || !(l.P50.Value > 0.148 && l.P50.Value < 0.152)) {
 			t.Errorf("histogram is %+v", l)
 		}
 	}
-	if len(s.Calls) != 1 || s.Calls[0].Prompt != 5 || s.Calls[0].Completion != 20 || s.Calls[0].TTFT != 0.05 || s.Calls[0].Model != "m" {
+	if len(s.Calls) != 1 || s.Calls[0].Prompt != 5 || s.Calls[0].Completion != 20 || s.Calls[0].TTFT != 0.05 || s.Calls[0].Model != "m" ||
+		s.Calls[0].Finish != "stop, length" || time.Since(time.Unix(0, s.Calls[0].Began)).Abs() > time.Hour {
 		t.Errorf("calls are %+v", s.Calls)
 	}
 	list := false

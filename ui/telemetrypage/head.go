@@ -109,7 +109,7 @@ func (h *head) show(s *console.TelemetrySnapshot) {
 
 	c := st.Counters
 	if st.Data {
-		h.data.set(ago(st.LastData), many(c.Logs)+" records, "+many(c.Points)+" points", look.Plain)
+		h.data.set(ago(st.LastData), many(c.Logs)+" records, "+many(c.Points)+" points, "+many(c.Spans)+" spans", look.Plain)
 	} else {
 		h.data.set("never", "", look.Plain)
 	}

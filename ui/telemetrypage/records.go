@@ -67,7 +67,7 @@ func newRecords(g *Page) *records {
 			g.Say(look.OnAccent, "The record was copied.")
 		}), look.Button("Close", v.close))), v.whole)
 	v.frame.Hide()
-	v.none = look.NewText("").In(look.Muted)
+	v.none = look.NewText("The records are being read.").In(look.Muted) // until they are there
 	copyAll := look.Button("Copy records", v.copy)
 	head := look.Inset(look.Step, 0, look.Step, 0, look.Trailing(look.Gap, v.filter, look.Line(look.Step, v.count, copyAll)))
 	v.view = look.Frame(head, look.Inset(0, 0, look.Step, 0, v.frame), nil, look.Over(v.list, look.Inset(look.Step, 0, 0, 0, look.Rows(0, v.none))))

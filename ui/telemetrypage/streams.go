@@ -16,6 +16,12 @@ import (
 	"velo/ui/table"
 )
 
+// What is said where no stream is in view; an application sends spans, of which no stream is made.
+const (
+	noStream = "No stream is in view. One that runs appears with its next record."
+	butSpans = noStream + " Spans came: those of calls to a model are listed under Calls, all of them under Records."
+)
+
 // mostPanels is how many streams are shown in full at a time; one that is chosen is shown alone.
 const mostPanels = 4
 
@@ -36,7 +42,7 @@ type streams struct {
 	side   *look.Scroll
 	panels [mostPanels]*panel
 	scroll *look.Scroll
-	none   *look.Text
+	none   *look.Paragraph
 
 	rows    []stream.Summary // on screen
 	filling bool             // the selection is set by the program
@@ -72,7 +78,7 @@ func newStreams(g *Page) *streams {
 	v.side = look.NewScroll(v.table)
 	v.side.OnScroll = func(top, height float32) { v.table.SetView(top, height) }
 	v.table.OnShow, v.table.OnScroll = v.side.Reveal, v.side.Scrolled
-	v.none = look.NewText("No stream is in view. One that runs appears with its next record.").In(look.Muted)
+	v.none = look.NewParagraph(noStream).In(look.Muted)
 	column := look.Rows(look.Gap, v.none)
 	for i := range v.panels {
 		v.panels[i] = newPanel(g)
@@ -218,6 +224,14 @@ func (v *streams) prepare(s *console.TelemetrySnapshot, p look.Palette) func() {
 			show()
 			moved = v.panels[i].settle(running) || moved
 			v.panels[i].away = v.away(v.panels[i])
+		}
+		none := noStream
+		if s.State.Counters.Spans > 0 {
+			none = butSpans
+		}
+		if none != v.none.Text() {
+			v.none.Set(none)
+			moved = true
 		}
 		moved = showIf(v.none, len(s.Panels) == 0) || moved
 		if list {

@@ -1,5 +1,5 @@
 // Package telemetrypage is the page of what engines tell of themselves: whether the receiver listens and
-// what it heard, a panel for each stream, the engines' figures, every metric, the records as they came,
+// what it heard, a panel for each stream, the calls that came as spans, the engines' figures, every metric, the records as they came,
 // how the engine's numbers stand to the client's, and sessions made of all that.
 package telemetrypage
 
@@ -35,6 +35,7 @@ type Params struct {
 // The parts of the page.
 const (
 	Streams    = "Streams"
+	Calls      = "Calls"
 	Engines    = "Engines"
 	Metrics    = "Metrics"
 	Records    = "Records"
@@ -122,8 +123,9 @@ func New(p Params) *Page {
 	g.wanted.part, g.wanted.filter, g.wanted.held = Streams, map[string]string{}, map[stream.Key]bool{}
 	g.head.build(g)
 	g.form.build(g)
-	g.names = []string{Streams, Engines, Metrics, Records, BothSides, Recordings, Settings}
+	g.names = []string{Streams, Calls, Engines, Metrics, Records, BothSides, Recordings, Settings}
 	g.parts[Streams] = newStreams(g)
+	g.parts[Calls] = newCalls(g)
 	g.parts[Engines] = newEngines(g)
 	g.parts[Metrics] = newMetrics(g)
 	g.parts[Records] = newRecords(g)
@@ -185,7 +187,7 @@ func (g *Page) Part() (name string) {
 
 // needsData tells whether a part shows nothing where nothing ever came.
 func needsData(name string) bool {
-	return slices.Contains([]string{Streams, Engines, Metrics, Records}, name)
+	return slices.Contains([]string{Streams, Calls, Engines, Metrics, Records}, name)
 }
 
 // arrange shows the part in view, or what is to be done where nothing came yet.
@@ -343,7 +345,7 @@ func (g *Page) Prepare(p look.Palette) (show func(), next time.Duration) {
 	} else {
 		q := otlp.Query{Streams: stream.Query{Limit: 100}}
 		if paused { // the first of a pause has all that any part shows
-			q.Raw, q.Calls, q.Lines = mostRecords, 100, &series.Query{Limit: mostLines, Points: true}
+			q.Raw, q.Calls, q.Lines = mostRecords, mostCalls, &series.Query{Limit: mostLines, Points: true}
 		}
 		active.query(&q)
 		s = g.Telemetry.Snapshot(q)
