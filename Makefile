@@ -20,7 +20,7 @@ TIMED = velo/app velo/bench velo/bench/otlp velo/bench/client velo/bench/runner 
 # The window's tests take longest: first, so that the others run beside them.
 REST  = velo/ui $(filter-out velo/ui $(TIMED),$(PACKAGES))
 
-.PHONY: all build run test check gates ptx bench bench-gpu env setup e2e screenshots clean
+.PHONY: all build run test check emulate gates ptx bench bench-gpu env setup e2e screenshots clean
 
 all: build
 
@@ -47,6 +47,8 @@ test: build check
 	go vet $(PACKAGES)
 	VELO_SMOLLM2=$(CURDIR)/build/clients/smollm2.gguf go test -race -timeout 30m $(REST)
 	VELO_BINARY=$(CURDIR)/build/velo VELO_CLIENTS=$(CURDIR)/build/clients go test -race -timeout 30m -p 1 $(TIMED)
+	@if command -v $${CXX:-g++} >/dev/null; then set -x; ./scripts/emulate test; \
+		else echo "There is no C++ compiler here, so the GPU's kernels did not run."; fi
 	go test -run 'NotCut|NothingIsCut' ./ui
 	./scripts/e2e build/velo
 
@@ -64,6 +66,11 @@ check:
 		else echo "There is no $(ARM) here, so the engine was not looked through for arm64."; fi
 	@if ./cuda/kernels/build --compiler >/dev/null 2>&1; then set -x; ./cuda/kernels/build --check; \
 		else echo "nvcc cannot be had here, so the PTX was held against its sources by their hashes only."; fi
+
+# The GPU's backend and kernels on an emulator of the CUDA driver; no GPU is needed.
+emulate:
+	@./scripts/setup test
+	./scripts/emulate test
 
 # The GPU's kernels, where their sources are newer than the PTX that is checked in.
 ptx:

@@ -22,7 +22,7 @@ func TestAttend(t *testing.T) {
 	for _, s := range []struct {
 		heads, group, dim, window int
 		kv                        ops.KVType
-	}{{2, 6, 256, 0, ops.KVF32}, {4, 1, 64, 0, ops.KVF32}, {2, 3, 128, 300, ops.KVF32}, {2, 3, 16, 0, ops.KVF32}, {1, 12, 64, 0, ops.KVF32},
+	}{{2, 6, 256, 0, ops.KVF32}, {4, 1, 64, 0, ops.KVF32}, {2, 3, 128, 300, ops.KVF32}, {2, 3, 16, 0, ops.KVF32}, {1, 12, 64, 0, ops.KVF32}, {1, 8, 128, 0, ops.KVF32}, {1, 2, 256, 0, ops.KVF32},
 		{2, 6, 256, 0, ops.KVBF16}, {1, 8, 128, 0, ops.KVBF16}, {2, 2, 64, 5, ops.KVBF16}, {1, 16, 128, 70, ops.KVBF16}, {1, 4, 96, 100, ops.KVBF16},
 		{1, 6, 256, 0, ops.KVFP8}, {2, 4, 128, 300, ops.KVFP8}, {2, 1, 64, 0, ops.KVFP8}, {1, 2, 48, 0, ops.KVFP8}, {1, 9, 33, 40, ops.KVFP8},
 		{1, 5, 256, 200, ops.KVQ8}, {2, 4, 128, 0, ops.KVQ8}, {1, 10, 64, 0, ops.KVQ8}, {2, 3, 80, 0, ops.KVQ8}} {
