@@ -244,7 +244,7 @@ func (s *Shell) typed(e *fyne.KeyEvent) {
 }
 
 func (s *Shell) typedRune(r rune) {
-	if len(s.dialogs) > 0 {
+	if len(s.dialogs) > 0 || s.current == ChatPage && s.chat.Type(r) {
 		return
 	}
 	for _, c := range s.commands {

@@ -135,7 +135,7 @@ func (g *Page) AttachFile(path string) {
 // and returns the other files.
 func (g *Page) Dropped(paths []string) (others []string) {
 	for _, path := range paths {
-		if g.loaded && IsPicture(path) {
+		if g.writable() && IsPicture(path) {
 			g.AttachFile(path)
 		} else {
 			others = append(others, path)
@@ -146,7 +146,7 @@ func (g *Page) Dropped(paths []string) (others []string) {
 
 // PasteImage attaches the picture on the clipboard.
 func (g *Page) PasteImage() {
-	if g.Clipboard == nil || !g.loaded {
+	if g.Clipboard == nil || !g.writable() {
 		return
 	}
 	g.Thread.Work(func() func() {

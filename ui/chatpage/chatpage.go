@@ -50,12 +50,12 @@ type Page struct {
 	columns            *columns
 	words              *transcript
 	scroll             *look.Scroll
-	none               fyne.CanvasObject // there is no chat
+	none               fyne.CanvasObject // there is no chat: the first message begins one
 	fresh              fyne.CanvasObject // there is no turn yet
 	failed             *look.Paragraph   // why the chat cannot be shown
 	broken             fyne.CanvasObject
-	centre, whole      *fyne.Container
-	head               *fyne.Container
+	whole              *fyne.Container
+	head, top          *fyne.Container
 	conversation, body *fyne.Container
 
 	chat    console.Conversation
@@ -160,10 +160,7 @@ func New(p Params) *Page {
 			p.Key(e)
 		}
 	}
-	g.words.OnRune = func(c rune) {
-		g.focus(g.composer.entry)
-		g.composer.entry.TypedRune(c)
-	}
+	g.words.OnRune = func(c rune) { g.Type(c) }
 	g.scroll = look.NewScroll(container.New(&margins{side: look.Gap, edge: look.Step, most: mostWide, resized: g.resized}, g.words))
 	g.scroll.OnScroll = func(top, height float32) {
 		resized := height != g.words.view
@@ -180,20 +177,19 @@ func New(p Params) *Page {
 	g.failed = look.NewParagraph("").In(look.Red)
 	g.broken = look.Inset(look.Margin, look.Gap, look.Gap, look.Gap, look.Rows(look.Gap, g.failed,
 		look.Line(look.Step, look.Button("Read again", func() { g.Open(g.open) }))))
-	g.body = look.Over(g.scroll, g.fresh, g.broken, g.form.view)
-	g.conversation = look.Frame(
-		look.Rows(0, look.Inset(look.Step, look.Step, look.Half, look.Gap, g.head), look.Rule()),
-		g.composer.view, nil, g.body)
-	g.none = look.Inset(look.Margin, look.Margin, look.Margin, look.Margin, look.Empty("No chats yet",
-		"A chat measures while you converse: each turn keeps its raw events, like any session. It takes the endpoint and the model of the bar above.",
-		look.MainButton("New chat", g.NewChat)))
-	g.centre = look.Over(g.none, g.conversation)
+	g.none = look.Inset(look.Margin, look.Gap, look.Gap, look.Gap, look.Empty("Ask something",
+		"Your first message begins a chat with the endpoint and the model of the bar above. Chats measure while you converse: each turn keeps its raw events, like any session."))
+	g.body = look.Over(g.scroll, g.fresh, g.none, g.broken, g.form.view)
+	g.top = look.Rows(0, look.Inset(look.Step, look.Step, look.Half, look.Gap, g.head), look.Rule())
+	g.conversation = look.Frame(g.top, g.composer.view, nil, g.body)
 	g.columns = &columns{folded: func(narrow bool) { showIf(g.fold, narrow); g.head.Refresh() }}
-	g.whole = container.New(g.columns, g.list.view, look.Rule(), g.centre, look.Rule(), g.panel.View)
+	// Hidden until it is known whether there is a chat, the conversation has its size nevertheless.
+	g.whole = container.New(g.columns, g.list.view, look.Rule(), look.Over(g.conversation), look.Rule(), g.panel.View)
 	g.View = g.whole
 	g.conversation.Hide()
 	g.broken.Hide()
 	g.form.view.Hide()
+	g.none.Hide()
 	g.update()
 	return g
 }
@@ -202,7 +198,7 @@ func New(p Params) *Page {
 func (g *Page) Shown() {
 	g.Reload()
 	g.Redraw()
-	if g.loaded {
+	if g.writable() {
 		g.focus(g.composer.entry)
 	}
 }
@@ -231,8 +227,22 @@ func (g *Page) Active() bool { return g.active }
 // HasChat tells whether a chat is shown.
 func (g *Page) HasChat() bool { return g.loaded }
 
+// writable tells whether a message can be written: to the chat that is shown, or to the one that it begins.
+func (g *Page) writable() bool { return g.loaded || g.open == "" && g.list.settled }
+
 // CanSend tells whether there is something that can be sent now.
-func (g *Page) CanSend() bool { return !g.active && !g.sending && g.loaded && !g.composer.empty() }
+func (g *Page) CanSend() bool { return !g.active && !g.sending && g.writable() && !g.composer.empty() }
+
+// Type writes a letter that nothing else has a use for into the field for messages, and tells whether there
+// is one.
+func (g *Page) Type(c rune) bool {
+	if !g.writable() || !g.composer.view.Visible() {
+		return false
+	}
+	g.focus(g.composer.entry)
+	g.composer.entry.TypedRune(c)
+	return true
+}
 
 // CanRepeat tells whether there is a question that can be asked again.
 func (g *Page) CanRepeat() bool {
@@ -339,12 +349,19 @@ func (g *Page) update() {
 	if g.View == nil {
 		return // it is still being built
 	}
-	showIf(g.conversation, g.open != "")
-	showIf(g.none, g.open == "" && g.list.settled)
+	none := g.open == "" && g.list.settled
+	appears := none && !g.none.Visible()
+	moved := g.top.Visible() != (g.open != "")
+	showIf(g.conversation, g.open != "" || none)
+	showIf(g.top, g.open != "")
+	showIf(g.none, none)
 	showIf(g.fresh, g.loaded && len(g.chat.Turns) == 0 && !g.form.view.Visible())
 	showIf(g.scroll, g.loaded && len(g.chat.Turns) > 0 && !g.form.view.Visible())
 	if g.composer.view.Visible() == g.form.view.Visible() {
 		showIf(g.composer.view, !g.form.view.Visible())
+		moved = true
+	}
+	if moved {
 		g.conversation.Refresh()
 	}
 	c := &g.composer
@@ -357,6 +374,9 @@ func (g *Page) update() {
 	}
 	if c.entry.PlaceHolder != hint {
 		c.entry.SetPlaceHolder(hint)
+	}
+	if appears {
+		g.focus(c.entry)
 	}
 	if g.Changed != nil {
 		g.Changed()

@@ -221,19 +221,74 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-func TestEmptyStateBeginsAChat(t *testing.T) {
+// TestTheFirstMessageBeginsAChat: who comes to the page can write at once.
+func TestTheFirstMessageBeginsAChat(t *testing.T) {
 	f := &fake{}
 	g := newStage(t, f, 1144, 690)
-	if !g.page.none.Visible() {
-		t.Fatal("without chats the page does not say what to do")
+	c := &g.page.composer
+	if !g.page.none.Visible() || !g.page.conversation.Visible() || !c.view.Visible() || g.page.top.Visible() {
+		t.Fatal("without chats there is no field to write in")
 	}
-	tap(t, g.page.none, "New chat")
+	if g.window.Canvas().Focused() != fyne.Focusable(c.entry) {
+		t.Fatal("the caret is not in the field")
+	}
+	if g.page.CanSend() || g.page.HasChat() {
+		t.Error("nothing can be sent")
+	}
+	g.page.Send()
+	g.window.Canvas().Unfocus()
+	for _, r := range "Why?" { // letters that no field has the focus for
+		if !g.page.Type(r) {
+			t.Fatal("a letter is not taken")
+		}
+	}
+	g.page.list.reload()
 	g.pump()
-	if len(f.chats) != 1 || g.page.Selected() != "c1" || !g.page.fresh.Visible() {
-		t.Fatalf("%d chats, %q is open", len(f.chats), g.page.Selected())
+	if len(f.chats) != 0 || c.entry.Text != "Why?" || !g.page.CanSend() {
+		t.Fatalf("%d chats before anything was sent, the field holds %q", len(f.chats), c.entry.Text)
 	}
-	if g.window.Canvas().Focused() != fyne.Focusable(g.page.composer.entry) {
-		t.Error("the caret is not in the field")
+	g.page.Send()
+	g.page.Send() // once only
+	g.pump()
+	if len(f.chats) != 1 || len(f.sent) != 1 || f.sent[0].Text != "Why?" || g.page.Selected() != "c1" || c.entry.Text != "" || !g.page.Active() {
+		t.Fatalf("%d chats, sent %+v, %q is open, the field holds %q", len(f.chats), f.sent, g.page.Selected(), c.entry.Text)
+	}
+	if g.page.none.Visible() || !g.page.top.Visible() {
+		t.Error("the chat has no head")
+	}
+}
+
+// TestAFirstMessageThatFailsIsKept, whether the chat cannot be begun or the message cannot be sent, and
+// so is what is written when a chat is begun by hand, or one appears that another begins.
+func TestAFirstMessageThatFailsIsKept(t *testing.T) {
+	f := &fake{fail: errors.New("the disk is full")}
+	g := newStage(t, f, 1144, 690)
+	f.fail = nil
+	chosen := g.page.Chosen
+	g.page.Chosen = func() (console.Endpoint, string) { return console.Endpoint{}, "" }
+	g.page.composer.entry.SetText("kept")
+	g.page.Send()
+	g.pump()
+	if len(f.chats) != 0 || g.page.composer.entry.Text != "kept" || len(g.said) != 1 || !strings.Contains(g.said[0], "pick an endpoint") {
+		t.Fatalf("without an endpoint: %d chats, %q, said %q", len(f.chats), g.page.composer.entry.Text, g.said)
+	}
+	g.page.Chosen, f.fail = chosen, errors.New("the disk is full")
+	g.page.Send()
+	g.pump()
+	if g.page.composer.entry.Text != "kept" || !g.page.CanSend() || !strings.Contains(strings.Join(g.said, "\n"), "the disk is full") {
+		t.Fatalf("the field holds %q, said %q", g.page.composer.entry.Text, g.said)
+	}
+	f.fail, f.chats = nil, nil
+	_, _ = f.NewChat("e1", "m")
+	g.page.list.reload()
+	g.pump()
+	if g.page.Selected() != "" || g.page.composer.entry.Text != "kept" {
+		t.Fatalf("a chat that appears takes the message: %q, %q is open", g.page.composer.entry.Text, g.page.Selected())
+	}
+	g.page.NewChat()
+	g.pump()
+	if g.page.Selected() != "c2" || g.page.composer.entry.Text != "kept" || len(f.sent) != 0 {
+		t.Fatalf("in the new chat the field holds %q, %q is open, sent %+v", g.page.composer.entry.Text, g.page.Selected(), f.sent)
 	}
 }
 

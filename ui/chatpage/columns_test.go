@@ -27,7 +27,7 @@ func TestColumnsOfANarrowPage(t *testing.T) {
 	if end := panel.Position().X + panel.Size().Width; end > p.View.Size().Width+0.5 {
 		t.Errorf("the panel ends at %g of %g", end, p.View.Size().Width)
 	}
-	if w, least := p.centre.Size().Width, p.centre.MinSize().Width; w < least {
+	if w, least := p.conversation.Size().Width, p.conversation.MinSize().Width; w < least {
 		t.Errorf("the conversation has %g units and needs %g", w, least)
 	}
 	p.fold.OnTapped()

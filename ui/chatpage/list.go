@@ -88,7 +88,7 @@ func (l *chatList) fill(list []console.Chat, words string, err error) {
 	l.none.Set(text)
 	l.chats = list
 	l.list.Refresh()
-	if l.page.open == "" && len(list) > 0 && words == "" {
+	if l.page.open == "" && len(list) > 0 && words == "" && !l.page.sending && l.page.composer.empty() { // what is being written begins a chat of its own
 		l.page.Open(list[0].ID)
 	}
 	l.mark(l.page.open)

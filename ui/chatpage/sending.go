@@ -8,26 +8,45 @@ import (
 )
 
 // NewChat begins a chat with the endpoint and the model of the top bar.
-func (g *Page) NewChat() { g.newChat(nil) }
+func (g *Page) NewChat() { g.begin(nil) }
 
-func (g *Page) newChat(then func()) {
+// begin begins a chat, and sends its first message; nil: none yet. What is written stays until it is sent.
+func (g *Page) begin(first *console.ChatMessage) {
 	e, model := g.Chosen()
 	if e.ID == "" {
-		g.Say(look.OnAmber, "The chat was not begun: pick an endpoint in the bar above first.")
+		what := "The chat was not begun"
+		if first != nil {
+			what = "The message was not sent"
+		}
+		g.Say(look.OnAmber, what+": pick an endpoint in the bar above first.")
 		return
 	}
+	g.sending = g.sending || first != nil
+	g.update()
 	g.Thread.Work(func() func() {
 		c, err := g.Chats.NewChat(e.ID, model)
 		return func() {
+			if first != nil {
+				g.sending = false
+			}
 			if err != nil {
 				g.Say(look.OnRed, err.Error())
+				g.update()
 				return
+			}
+			var draft *console.ChatMessage
+			if g.open == "" && !g.composer.empty() {
+				m := g.composer.message()
+				draft = &m
 			}
 			g.list.search.SetText("")
 			g.list.reload()
 			g.Open(c.ID)
-			if then != nil {
-				then()
+			if draft != nil {
+				g.composer.set(*draft)
+			}
+			if first != nil {
+				g.post(c.ID, *first, g.composer.clear)
 			}
 		}
 	})
@@ -41,20 +60,23 @@ func (g *Page) Send() {
 	case g.active || g.sending:
 		g.Say(look.OnAmber, errRunning.Error())
 		return
-	case !g.loaded || g.composer.empty():
+	case !g.writable() || g.composer.empty():
 		return
 	}
 	m := g.composer.message()
-	g.post(m, func() { g.composer.clear() })
+	if g.open == "" {
+		g.begin(&m)
+		return
+	}
+	g.post(g.chat.ID, m, g.composer.clear)
 }
 
-// post sends a message; done is called when the program has taken it.
-func (g *Page) post(m console.ChatMessage, done func()) {
+// post sends a message to a chat; done is called when the program has taken it.
+func (g *Page) post(id string, m console.ChatMessage, done func()) {
 	if g.active || g.sending {
 		g.Say(look.OnAmber, errRunning.Error())
 		return
 	}
-	id := g.chat.ID
 	g.sending = true
 	g.update()
 	g.Thread.Work(func() func() {
@@ -119,7 +141,7 @@ func (g *Page) EditLast() {
 
 // sendAgain asks the same again, as another version.
 func (g *Page) sendAgain(t *console.ChatTurn) {
-	g.post(console.ChatMessage{Text: t.Prompt, Images: t.Images, Fill: t.Fill, Tool: t.Tool, Results: t.Results, Instead: t.ID}, nil)
+	g.post(g.chat.ID, console.ChatMessage{Text: t.Prompt, Images: t.Images, Fill: t.Fill, Tool: t.Tool, Results: t.Results, Instead: t.ID}, nil)
 }
 
 // SendAgain asks the last question again.
