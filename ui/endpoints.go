@@ -31,7 +31,7 @@ func (s *Shell) removeEndpoint() {
 	if !s.ownChosen() {
 		return
 	}
-	s.ask("Remove endpoint", fmt.Sprintf("Remove “%s” and its key? Sessions that measured it stay.", e.Name), "Remove endpoint", func() {
+	s.warn("Remove endpoint", fmt.Sprintf("Remove “%s” and its key? Sessions that measured it stay.", e.Name), "Remove endpoint", func() {
 		s.Thread.Work(func() func() {
 			err := s.Console.DeleteEndpoint(e.ID)
 			return func() {

@@ -47,14 +47,26 @@ func (s *Shell) ask(title, text, yes string, then func()) {
 	s.choice(title, text, "Cancel", yes, then)
 }
 
+// warn asks before something that is easily begun by mistake: Enter cancels.
+func (s *Shell) warn(title, text, yes string, then func()) {
+	d := s.question(title, text)
+	cancel := look.MainButton("Cancel", d.Hide)
+	d.SetButtons([]fyne.CanvasObject{look.Button(yes, func() { d.Hide(); then() }), cancel})
+	s.show(d)
+	s.Window.Canvas().Focus(cancel)
+}
+
 // choice shows a question with two answers; the second one is done.
 func (s *Shell) choice(title, text, no, yes string, then func()) {
-	var d *dialog.CustomDialog
-	d = dialog.NewCustomWithoutButtons(title, look.Sized(440, 0, look.Rows(0, look.NewParagraph(text))), s.Window)
+	d := s.question(title, text)
 	agree := look.MainButton(yes, func() { d.Hide(); then() })
-	d.SetButtons([]fyne.CanvasObject{look.Button(no, func() { d.Hide() }), agree})
+	d.SetButtons([]fyne.CanvasObject{look.Button(no, d.Hide), agree})
 	s.show(d)
 	s.Window.Canvas().Focus(agree) // Enter agrees, Escape does not, and the ring says so
+}
+
+func (s *Shell) question(title, text string) *dialog.CustomDialog {
+	return dialog.NewCustomWithoutButtons(title, look.Sized(440, 0, look.Rows(0, look.NewParagraph(text))), s.Window)
 }
 
 // sheet shows something to be read.

@@ -22,6 +22,20 @@ func TestQuestionsAreAnsweredByKeys(t *testing.T) {
 			t.Errorf("%s: agreed %d times, %d overlays and %d questions are left", key, agreed, n, len(g.shell.dialogs))
 		}
 	}
+	for _, key := range []fyne.KeyName{fyne.KeyReturn, fyne.KeyEscape} {
+		g.shell.warn("Remove", "Remove it?", "Remove", func() { t.Error("what is warned of is agreed to by " + key) })
+		g.keyTo(key)
+		if n := len(g.shell.dialogs); n != 0 {
+			t.Errorf("%s: %d questions are left", key, n)
+		}
+	}
+	removed := 0
+	g.shell.warn("Remove", "Remove it?", "Remove", func() { removed++ })
+	g.window.Canvas().FocusPrevious() // the one that agrees
+	g.keyTo(fyne.KeyReturn)
+	if removed != 1 {
+		t.Errorf("removed %d times", removed)
+	}
 	g.shell.ask("Delete", "Delete it?", "Delete", func() { t.Error("the other button agrees") })
 	g.window.Canvas().FocusPrevious() // the one that does not
 	g.keyTo(fyne.KeyReturn)

@@ -31,7 +31,7 @@ func (s *Shell) newSettingsPage() *settingspage.Page {
 			return telemetrypage.OnDisk(d, s.Console.Telemetry().Settings()), d.Writing > 0
 		},
 		Focus: func(o fyne.Focusable) { s.Window.Canvas().Focus(o) },
-		Say:   s.say, Ask: s.ask, Prompt: s.prompt, After: s.After,
+		Say:   s.say, Ask: s.ask, Warn: s.warn, Prompt: s.prompt, After: s.After,
 	})
 }
 

@@ -106,7 +106,7 @@ func (f *endpointForm) build(g *Page) {
 	f.models = look.Rows(look.Step, look.Rule(),
 		look.Inset(look.Step, 0, 0, 0, look.Trailing(look.Gap, look.Line(look.Gap, heading("Models"), f.count), look.Line(look.Step, f.again, f.byHand))),
 		f.listed, look.Trailing(look.Gap, f.filter, look.Line(look.Step, f.out, f.open)))
-	top := look.Rows(look.Gap, look.Trailing(look.Gap, look.Rows(look.Half, f.title, f.place), look.Line(look.Step, f.engine, f.check, f.remove, f.add)),
+	top := look.Rows(look.Gap, look.Trailing(look.Gap, look.Rows(look.Half, f.title, f.place), look.Line(look.Step, f.engine, f.remove, f.check, f.add)),
 		f.status.Paragraph, f.fields, f.found, f.models)
 	f.scroll = look.NewScroll(look.Inset(look.Gap, look.Margin, look.Margin, look.Margin, look.Rows(look.Step, top, f.table)))
 	head := func() float32 { return f.table.Position().Y + look.Gap }
@@ -349,7 +349,7 @@ func (f *endpointForm) try() {
 
 func (f *endpointForm) delete() {
 	e := f.old
-	f.page.Ask("Remove endpoint", fmt.Sprintf("Remove “%s”, its key and what is set for its models? Sessions that measured it stay.", nameOf(e)), "Remove endpoint", func() {
+	f.page.Warn("Remove endpoint", fmt.Sprintf("Remove “%s”, its key and what is set for its models? Sessions that measured it stay.", nameOf(e)), "Remove endpoint", func() {
 		f.saver.cancel()
 		f.dirty = false
 		f.page.Thread.Work(func() func() {

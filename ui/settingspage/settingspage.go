@@ -46,6 +46,7 @@ type Params struct {
 	Quit       func()
 	Say        func(look.Tone, string)
 	Ask        func(title, text, yes string, then func())
+	Warn       func(title, text, yes string, then func()) // asks so that Enter cancels
 	// Prompt asks for a text, and gives it to then when the user agrees.
 	Prompt func(title, label, text, yes string, then func(string))
 	// After calls f after a while, on any goroutine: time.AfterFunc but for tests.
