@@ -14,6 +14,9 @@ import (
 
 func TestCeilings(t *testing.T) {
 	b := newBackend(t, BackendOptions{Rows: 16})
+	if strings.HasPrefix(b.Facts().Name, "Velo emulator") {
+		t.Skip("an emulator has no bandwidth")
+	}
 	free, _, err := b.device.MemoryInfo()
 	if err != nil {
 		t.Fatal(err)
