@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -274,8 +275,9 @@ func benchOne(ctx context.Context, cmd *cobra.Command, m *measurement, keeper *k
 		}
 		return benchResult{}, err
 	}
-	if err != nil {
-		fmt.Fprintln(errs, "velo: "+err.Error())
+	kept := err // nil: the whole of it
+	if kept != nil {
+		fmt.Fprintln(errs, "velo: "+roomFor(kept).Error())
 	}
 	session, loadErr := keeper.session(id)
 	if loadErr != nil {
@@ -283,7 +285,10 @@ func benchOne(ctx context.Context, cmd *cobra.Command, m *measurement, keeper *k
 	}
 	r := report.New(session, report.Options{Version: version})
 	keeper.finish(id, r)
-	var files []string
+	var (
+		files     []string
+		exportErr error
+	)
 	if len(f.formats) > 0 || f.out != "" {
 		formats := f.formats
 		if len(formats) == 0 {
@@ -293,9 +298,7 @@ func benchOne(ctx context.Context, cmd *cobra.Command, m *measurement, keeper *k
 		if dir == "" {
 			dir = "."
 		}
-		if files, err = report.Export(dir, r, formats); err != nil {
-			return benchResult{}, err
-		}
+		files, exportErr = report.Export(dir, r, formats) // what was measured is told nevertheless
 	}
 	if f.json {
 		if err := report.WriteSummary(out, r, files); err != nil {
@@ -304,6 +307,9 @@ func benchOne(ctx context.Context, cmd *cobra.Command, m *measurement, keeper *k
 	} else {
 		printTable(out, r, files)
 	}
+	if exportErr != nil {
+		return benchResult{}, exportErr
+	}
 	res := benchResult{state: outcome.State, reason: outcome.Reason}
 	if r.Run.OK == 0 && ctx.Err() == nil {
 		res.failed = true
@@ -311,12 +317,23 @@ func benchOne(ctx context.Context, cmd *cobra.Command, m *measurement, keeper *k
 			res.reason = "no request succeeded" + lastError(r.Run)
 		}
 	}
+	if kept != nil && ctx.Err() == nil && !res.failed { // that was said
+		res.failed, res.reason = true, ""
+	}
 	for _, o := range r.Run.Objectives {
 		if o.Result != "met" {
 			res.missed = true
 		}
 	}
 	return res, nil
+}
+
+// roomFor adds what to do where a disk is full.
+func roomFor(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w; free space there, or choose another folder with VELO_DATA", err)
+	}
+	return err
 }
 
 func lastError(r *measure.Run) string {

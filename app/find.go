@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,9 @@ func findReport(idOrFile string, errs io.Writer) (*report.Report, error) {
 	}
 	defer st.Close()
 	r, err := reportOf(st, idOrFile, func(text string) { fmt.Fprintln(errs, "velo: "+text) })
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, exit{exitFailed, fmt.Sprintf("cannot find the session %q; velo sessions lists those that there are", idOrFile)}
+	}
 	if err != nil {
 		return nil, exit{exitFailed, err.Error()}
 	}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -13,12 +12,9 @@ import (
 	"velo/store"
 )
 
-// openForReading opens the store for a command that only looks. A window that holds it is named.
+// openForReading opens the store for a command that only looks. The process that holds it is named.
 func openForReading() (*store.Store, error) {
 	st, err := store.Open(store.DefaultDir(), store.Options{Version: version})
-	if errors.Is(err, store.ErrBusy) {
-		return nil, exit{exitFailed, err.Error() + ". Close it, or read the session there"}
-	}
 	if err != nil {
 		return nil, exit{exitFailed, err.Error()}
 	}

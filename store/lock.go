@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ func acquire(path string, wait time.Duration) (*lockFile, error) {
 			if !errors.Is(err, errLocked) {
 				return nil, fmt.Errorf("cannot lock %s: %w", path, err)
 			}
-			return nil, fmt.Errorf("cannot open the data folder of %s: %w%s; close it, or choose another folder with VELO_DATA", path, ErrBusy, holder(f))
+			return nil, fmt.Errorf("cannot open the data folder %s: %w%s; close it, or choose another folder with VELO_DATA", filepath.Dir(path), ErrBusy, holder(f))
 		}
 	}
 	if err := f.Truncate(0); err == nil {
