@@ -69,8 +69,8 @@ var fields = []field{
 		},
 		less: func(a, b *console.Session) bool { return a.Began.Before(b.Began) },
 	},
-	text("Title", 112, func(s *console.Session) string { return s.Title }),
-	text("Category", 64, func(s *console.Session) string { return s.Category }),
+	text("Title", 72, func(s *console.Session) string { return s.Title }),
+	text("Category", 48, func(s *console.Session) string { return s.Category }),
 	text("Model", 96, func(s *console.Session) string { return s.Model }),
 	text("Endpoint", 96, func(s *console.Session) string { return s.Endpoint }),
 	{

@@ -3,9 +3,13 @@ package sessionspage
 import (
 	"testing"
 
+	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/test"
+
 	"velo/bench/measure"
 	"velo/bench/report"
 	"velo/ui/console"
+	"velo/ui/look"
 )
 
 // TestFieldsOfARecording: what nobody asked for is a dash and not 0, counts are grouped on screen and plain when copied.
@@ -29,5 +33,28 @@ func TestFieldsOfARecording(t *testing.T) {
 		if c := f.cell(s); f.column.Title == "Workers" && (c.Text != "16" || c.Copy != "16") {
 			t.Errorf("16 workers are %+v", c)
 		}
+	}
+}
+
+// TestTheColumnsFitASmallWindow: what the heads and the least widths ask for leaves the last column its place in
+// a window of 1280 units.
+func TestTheColumnsFitASmallWindow(t *testing.T) {
+	defer test.NewTempApp(t).Quit()
+	const list, gap, mark = 1096, 12, 14 // the width of the list there; between columns; of a source
+	total := float32(0)
+	s := &console.Session{Title: "Quick sample", Model: "Smollm2 135M 8k Instruct", Endpoint: "http://127.0.0.1:8000/v1", Workers: 64, Requests: 1280, Tokens: 123456, Rate: 123.4, TTFT: 1.234, Source: measure.Server}
+	for _, f := range fields {
+		w := fyne.Max(f.column.Least, fyne.MeasureText(f.column.Title, look.Small, fyne.TextStyle{Bold: true}).Width)
+		if f.column.Unit != "" {
+			w += fyne.MeasureText(f.column.Unit, look.Small, fyne.TextStyle{}).Width + look.Half
+		}
+		text := fyne.MeasureText(f.cell(s).Text, look.Small, fyne.TextStyle{Monospace: f.column.Right}).Width + mark
+		if f.column.Stretch {
+			text = fyne.Min(text, 96) // below that no column gives way
+		}
+		total += fyne.Max(w, text) + gap
+	}
+	if total > list {
+		t.Errorf("the columns take %v units of %v", total, list)
 	}
 }
