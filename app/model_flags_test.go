@@ -51,7 +51,7 @@ func TestSamplingIsTheSame(t *testing.T) {
 			t.Errorf("%s is not a flag of both", p.name)
 		}
 	}
-	for _, name := range []string{"device", "kv-type", "threads"} {
+	for _, name := range []string{"device", "kv-type", "prefill-fp4", "threads"} {
 		if r, s := run.Lookup(name), serve.Lookup(name); r == nil || s == nil || r.Usage != s.Usage || r.DefValue != s.DefValue {
 			t.Errorf("--%s is not the same of both", name)
 		}

@@ -82,6 +82,7 @@ func TestRunRefuses(t *testing.T) {
 		{[]string{"run", folder, "--prompt", strings.Repeat("x", 3000)}, exitFailed, "the context is 2048"},
 		{[]string{"run", folder, "--prompt", "a", "--device", "abacus"}, exitUsage, "it is auto, cpu"},
 		{[]string{"run", folder, "--prompt", "a", "--device", "cpu", "--kv-type", "q8"}, exitUsage, "f32 alone"},
+		{[]string{"run", folder, "--prompt", "a", "--device", "cpu", "--prefill-fp4"}, exitFailed, "no weights in NVFP4"},
 		{[]string{"run", folder, "--prompt-file", filepath.Join(folder, "none")}, exitFailed, "cannot read the prompt"},
 	} {
 		if code, _, errs := command(t, "", c.args...); code != c.code || !strings.Contains(errs, c.want) {

@@ -150,6 +150,7 @@ func TestServeFlags(t *testing.T) {
 		{[]string{model, "--kv-cache", "q8"}, 2, "--kv-type"},
 		{[]string{model, "--kv-type", "int3"}, 2, "f32, bf16, fp8 and q8"},
 		{[]string{model, "--device", "cpu", "--kv-type", "fp8"}, 2, "f32 alone"},
+		{[]string{model, "--device", "cpu", "--prefill-fp4"}, 2, "compute capability 12.1"},
 		{[]string{model, "--quantize"}, 2, "velo quantize"},
 		{[]string{model, "--wp16-off"}, 2, "no flag"},
 		{[]string{model, "--mxfp4=on"}, 2, "kernels"},

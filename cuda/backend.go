@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"gorgonia.org/cu"
+	"velo/cuda/kernels"
 	"velo/engine/ops"
 	"velo/engine/sample"
 )
@@ -22,6 +23,7 @@ type BackendOptions struct {
 	KV      ops.KVType // how keys and values are stored
 	Eager   bool       // every step as single launches, never as a graph
 	Reserve int64      // bytes that the model will ask for, all of them taken at once; 0 = as they are asked for
+	FP4     bool       // products of more than MaxRows rows with NVFP4 take x in NVFP4 too, which loses accuracy; compute capability 12.1 only
 	Options            // of the device
 
 	patience time.Duration // of Close, in tests
@@ -46,6 +48,8 @@ type Backend struct {
 	operands map[int]*Operand // of so many columns
 	values   room             // of all operands, one at a time
 	need     int64            // bytes of it
+	fours    room             // the operand at hand in NVFP4
+	fourNeed int64            // bytes of it
 	scales   Memory
 	turns    Turns
 	angles   room // of turns
@@ -90,9 +94,16 @@ func NewBackend(o BackendOptions) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.FP4 {
+		if err := checkFP4(d.Facts()); err != nil {
+			return nil, errorsOf(err, d.Close())
+		}
+	}
 	b := &Backend{options: o, device: d, operands: map[int]*Operand{}, inverse: map[*ops.Rope]Memory{}}
 	b.memory.device, b.load.b = d, b
-	b.k, err = d.Kernels()
+	if b.k, err = d.Kernels(); err == nil && o.FP4 {
+		err = b.k.loadFP4(kernels.FP4(), true)
+	}
 	if err == nil && o.Reserve > 0 {
 		err = b.memory.Reserve(reserve(o.Reserve, o.Rows))
 	}
@@ -187,7 +198,7 @@ func (b *Backend) close() error {
 	if b.chosen != nil {
 		errs = append(errs, b.chosen.Close())
 	}
-	for _, r := range []*room{&b.scratch, &b.values, &b.angles} {
+	for _, r := range []*room{&b.scratch, &b.values, &b.fours, &b.angles} {
 		if r.pool != nil {
 			errs = append(errs, r.pool.Close())
 		}
@@ -246,6 +257,9 @@ func (b *Backend) Buffer(rows, cols int) ops.Buffer {
 // on none allocates anything.
 func (b *Backend) provide(s *ops.CacheShape, pages, sequences int) error {
 	err := b.grow(&b.values, "activations", b.need)
+	if err == nil {
+		err = b.grow(&b.fours, "activations in FP4", b.fourNeed)
+	}
 	if err == nil && s.Attention > 0 {
 		if err = b.grow(&b.scratch, "scratch of attention", attentionBytes(s, pages, b.options.Rows)); err == nil {
 			err = b.turning(s.HeadDim / 2)
@@ -294,11 +308,14 @@ func (b *Backend) grow(r *room, what string, bytes int64) error {
 	return nil
 }
 
-// operand notes that products with rows of cols values will come.
-func (b *Backend) operand(cols int) {
+// operand notes that products of a matrix in format with rows of cols values will come.
+func (b *Backend) operand(format Format, cols int) {
 	if b.operands[cols] == nil {
 		b.operands[cols] = &Operand{cols: cols, width: operandWidth(cols)}
 		b.need = max(b.need, operandBytes(cols, b.options.Rows))
+	}
+	if b.k.fp4 != nil && format == NVFP4 && b.options.Rows > MaxRows {
+		b.fourNeed = max(b.fourNeed, fp4Bytes(cols, b.options.Rows))
 	}
 }
 

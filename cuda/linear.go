@@ -73,6 +73,7 @@ type Kernels struct {
 	attentionKernels
 	recurrentKernels
 	products productKernels
+	fp4      *fp4Kernels // nil: not loaded
 	sampleKernels
 
 	own      *Pool  // what follows lies here

@@ -122,7 +122,7 @@ func (b *Backend) place(s *stack, as stored, rows int, parts []*ops.Weight) erro
 		first += t.Rows()
 	}
 	s.out += rows
-	b.operand(s.in)
+	b.operand(as.format, s.in)
 	return nil
 }
 

@@ -63,8 +63,14 @@ func (t *tile) shared(format Format) int {
 // productTile chooses by how long it takes: rounds of blocks, one that is not full like a
 // full one.
 func productTile(out, n, sms int) int {
+	return bestTile(len(productTiles), func(i int) *tile { return &productTiles[i] }, out, n, sms)
+}
+
+// bestTile chooses among so many tiles.
+func bestTile(tiles int, at func(int) *tile, out, n, sms int) int {
 	best, least := 0, math.Inf(1)
-	for i, t := range productTiles {
+	for i := range tiles {
+		t := at(i)
 		rounds := (t.grid(out, n).X*t.grid(out, n).Y + sms*t.blocks - 1) / (sms * t.blocks)
 		if cost := float64(rounds*t.blocks*t.down*t.across) / t.rate; cost < least {
 			best, least = i, cost

@@ -16,6 +16,7 @@ type dispatch struct {
 	within     *call // the norm or gate that happens while the rows at hand are split, nil if none
 	heads      *call // the norm of heads before that gate, nil if none
 	splitFrom  *call // that of the operand at hand
+	quantised  bool  // fours holds the operand at hand
 	next       *call // the call behind this one, nil if there is none
 	few        fewProduct
 	beside     *fewProduct // few, if it happens beside that call
@@ -121,6 +122,9 @@ const attendBudget = 128 << 20
 // ready makes room for what the noted calls need besides their operands.
 func (b *Backend) ready(partitions int) error {
 	if err := b.grow(&b.values, "activations", b.need); err != nil { // of a backend without a cache
+		return err
+	}
+	if err := b.grow(&b.fours, "activations in FP4", b.fourNeed); err != nil {
 		return err
 	}
 	for i := range b.calls {
@@ -303,8 +307,21 @@ func (b *Backend) product(c *call) error {
 				return err
 			}
 			s.operand, s.split, s.splitRows, s.splitWrite, s.splitFrom = o, c.x, c.rows, c.x.buffer.writes, s.within
+			s.quantised = false
 		}
 		at.X = o
+		if b.k.fp4 != nil && p.m.format == NVFP4 && o.n > MaxRows {
+			if !s.quantised {
+				if err := b.k.quantise(b.fours.Memory, o); err != nil {
+					return err
+				}
+				s.quantised = true
+			}
+			if err := b.k.fp4Product(&at, b.fours.Memory, fp4Tile(p.m.out, o.n, b.device.facts.SMs)); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := b.k.Linear(&at); err != nil {
 			return err
 		}

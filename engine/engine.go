@@ -34,6 +34,7 @@ type Options struct {
 	Workers         int            // threads of the processor; 0 = all
 	Exact           bool           // float32 arithmetic for every weight
 	KV              string         // how keys and values are stored: f32, bf16, fp8 or q8; "" or "auto" is the backend's choice
+	PrefillFP4      bool           // prompts with both operands in FP4, as backend.Options has it
 	Available       int64          // bytes of memory that may be used; 0 = as much as it takes
 	Shared          bool           // a GPU's memory is the machine's
 	Progress        func(Progress) // how far loading is; may be nil
@@ -111,7 +112,11 @@ func load(ctx context.Context, path string, w *weights.Model, o Options) (*Engin
 		}
 	}
 	e.EOS = ends(w, e.Tokenizer)
-	if e.backend, err = backend.New(backend.Options{Name: o.Backend, Rows: z.Rows, Workers: o.Workers, Exact: o.Exact, KV: o.KV, Reserve: plan.Asked()}); err != nil {
+	device := backend.Options{Name: o.Backend, Rows: z.Rows, Workers: o.Workers, Exact: o.Exact, KV: o.KV, Reserve: plan.Asked(), PrefillFP4: o.PrefillFP4}
+	if err := backend.CheckFP4Weights(device, w); err != nil {
+		return nil, err
+	}
+	if e.backend, err = backend.New(device); err != nil {
 		return nil, err
 	}
 	e.Device = e.backend.Name()

@@ -4,7 +4,7 @@
 //
 // The PTX is of the portable set: it says sm_80 or sm_90, so it runs on every
 // device since, and no kernel asks for more than 99 KiB of shared memory a
-// block.
+// block. One module besides is of one architecture alone, see [FP4].
 //
 // The package is under the Apache License 2.0, see cuda/LICENSE.
 package kernels
@@ -31,6 +31,19 @@ func PTX(module string, capability int) []byte {
 	ptx, err := files.ReadFile(module + suffix)
 	if err != nil {
 		panic("kernels: no module " + module)
+	}
+	return ptx
+}
+
+// FP4Capability is the compute capability that the kernels of [FP4] are for, and no other.
+const FP4Capability = 121
+
+// FP4 is the module of products of NVFP4 with NVFP4. Its kernels wait for the launch ahead
+// themselves.
+func FP4() []byte {
+	ptx, err := files.ReadFile("fp4_121a.ptx")
+	if err != nil {
+		panic("kernels: " + err.Error()) // embedded
 	}
 	return ptx
 }

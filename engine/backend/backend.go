@@ -4,6 +4,7 @@
 package backend
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -45,6 +46,34 @@ type Options struct {
 	Exact   bool   // float32 arithmetic for every weight, on the processor
 	KV      string // how keys and values are stored: f32, bf16, fp8, q8, or "" or "auto" for the backend's own choice
 	Reserve int64  // bytes that a model will ask for, which a GPU takes at once; 0 = as they are asked for
+	// PrefillFP4 computes steps of more than 16 rows with both operands in FP4 where weights are in NVFP4: faster, and
+	// less accurate. It takes a GPU of compute capability 12.1; elsewhere it is an error.
+	PrefillFP4 bool
+}
+
+// noFP4 says that the processor does not do it.
+var noFP4 = errors.New("cannot compute prompts in FP4 on the processor: that takes a GPU of compute capability 12.1; leave --prefill-fp4 out")
+
+// CheckFP4 says why options that want prompts in FP4 cannot have them, as far as that is known
+// before a backend is made.
+func CheckFP4(o Options) error {
+	if o.PrefillFP4 && (o.Name == CPU || gpu == nil) {
+		return noFP4
+	}
+	return nil
+}
+
+// CheckFP4Weights says that a model has no weights for it.
+func CheckFP4Weights(o Options, m *weights.Model) error {
+	if !o.PrefillFP4 {
+		return nil
+	}
+	found := false
+	m.Each(func(t *weights.Tensor) { found = found || t.Type == ops.NVFP4 && len(t.Shape) > 1 })
+	if !found {
+		return errors.New("cannot compute prompts in FP4: the model has no weights in NVFP4; leave --prefill-fp4 out")
+	}
+	return nil
 }
 
 // KVType is how a backend of these options stores keys and values: as asked for, else bf16 on
@@ -137,6 +166,9 @@ func (p processor) Close() error { p.Backend.Close(); return nil }
 // processor. The error says which names there are.
 func New(o Options) (Backend, error) {
 	kv, err := KVType(o)
+	if err == nil {
+		err = CheckFP4(o)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +183,9 @@ func New(o Options) (Backend, error) {
 		b, err := gpu.open(o, kv)
 		if err == nil {
 			return b, nil
+		}
+		if o.PrefillFP4 {
+			return nil, err
 		}
 		if asked != ops.KVF32 {
 			return nil, fmt.Errorf("cannot keep keys and values in %s on the processor, which has f32 alone, and there is no GPU: %w", kv, err)

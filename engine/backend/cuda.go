@@ -9,7 +9,7 @@ import (
 
 var gpu = &accelerator{
 	open: func(o Options, kv ops.KVType) (Backend, error) {
-		return cuda.NewBackend(cuda.BackendOptions{Rows: o.Rows, KV: kv, Reserve: o.Reserve})
+		return cuda.NewBackend(cuda.BackendOptions{Rows: o.Rows, KV: kv, Reserve: o.Reserve, FP4: o.PrefillFP4})
 	},
 	bytes:  cuda.WeightBytes,
 	choice: cuda.ChoiceBytes,
