@@ -17,13 +17,14 @@ import (
 type computing struct {
 	device, kv string
 	threads    int
-	fp4        bool
+	fp4        onOff
 }
 
 func (c *computing) register(fl *pflag.FlagSet) {
 	fl.StringVar(&c.device, "device", "auto", "what to compute on: auto, "+strings.Join(backend.Names(), ", "))
 	registerKV(fl, &c.kv, " (f32 alone on the processor)")
-	registerFP4(fl, &c.fp4)
+	fl.Var(&c.fp4, "prefill-fp4", "multiply prompts with NVFP4 weights in FP4 throughout: faster and less accurate, on a GPU of compute capability 12.1 alone")
+	fl.Lookup("prefill-fp4").NoOptDefVal = "on"
 	fl.IntVar(&c.threads, "threads", 0, "threads that compute; 0 = one a core")
 }
 
@@ -39,10 +40,6 @@ func (c *computing) check() error {
 		return fmt.Errorf("--threads is %d: it starts at 0, which is one a core", c.threads)
 	}
 	return nil
-}
-
-func registerFP4(fl *pflag.FlagSet, to *bool) {
-	fl.BoolVar(to, "prefill-fp4", false, "multiply prompts with NVFP4 weights in FP4 throughout: faster, less accurate; on GPUs of compute capability 12.1 alone")
 }
 
 func registerKV(fl *pflag.FlagSet, kv *string, more string) {

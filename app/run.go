@@ -100,7 +100,7 @@ func (f *answering) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	o := engine.Options{Backend: f.device, KV: f.kv, Context: f.context, Lanes: 1, Workers: f.threads, PrefillFP4: f.fp4}
+	o := engine.Options{Backend: f.device, KV: f.kv, Context: f.context, Lanes: 1, Workers: f.threads, PrefillFP4: bool(f.fp4)}
 	if !f.silent {
 		o.Progress = loading(errs)
 	}

@@ -67,7 +67,7 @@ func (f *serving) check(fl *pflag.FlagSet, environment []string) error {
 	if err := f.computing.check(); err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
-	if err := backend.CheckFP4(backend.Options{Name: f.device, PrefillFP4: f.fp4}); err != nil {
+	if err := backend.CheckFP4(backend.Options{Name: f.device, PrefillFP4: bool(f.fp4)}); err != nil {
 		return err
 	}
 	if _, err := f.promptCharacters(); err != nil {
@@ -160,7 +160,7 @@ func (f *serving) defaults(makers sample.Params, advised bool) sample.Params {
 // size says how large the engine is to be, before anything is loaded.
 func (f *serving) size() engine.Options {
 	o := engine.Options{Backend: f.device, Context: f.context, Lanes: f.lanes, Tokens: f.tokens,
-		Rows: f.rows, Workers: f.threads, Exact: bool(f.exact), KV: f.kv, PrefillFP4: f.fp4}
+		Rows: f.rows, Workers: f.threads, Exact: bool(f.exact), KV: f.kv, PrefillFP4: bool(f.fp4)}
 	if f.prefix {
 		o.CheckpointBytes = f.checkpointBytes()
 	}

@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"velo/cuda/kernels"
 )
@@ -69,9 +70,17 @@ func fp4Shared(i int) int {
 	return t.stages * (t.down + t.across) / 16 * formats[NVFP4].bytes
 }
 
-// fp4Tile chooses as productTile does.
+// fp4Tile chooses by what the SM with the most blocks has to do.
 func fp4Tile(out, n, sms int) int {
-	return bestTile(len(fp4Tiles), func(i int) *tile { return &fp4Tiles[i].tile }, out, n, sms)
+	best, least := 0, math.Inf(1)
+	for i := range fp4Tiles {
+		t := &fp4Tiles[i]
+		g := t.grid(out, n)
+		if cost := float64((g.X*g.Y+sms-1)/sms*t.down*t.across) / t.rate; cost < least {
+			best, least = i, cost
+		}
+	}
+	return best
 }
 
 // quantise puts the rows of an operand into to, which has [fp4Bytes].

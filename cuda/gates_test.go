@@ -262,14 +262,18 @@ func coverage(t *testing.T, folder string, capability int) outcome {
 	}
 	var missing []string
 	all := 0
-	for _, module := range kernels.Modules {
-		for _, m := range entry.FindAllSubmatch(kernels.PTX(module, capability), -1) {
+	look := func(module string, ptx []byte) {
+		for _, m := range entry.FindAllSubmatch(ptx, -1) {
 			all++
 			if name := module + "/" + string(m[1]); !ran[name] {
 				missing = append(missing, name)
 			}
 		}
 	}
+	for _, module := range kernels.Modules {
+		look(module, kernels.PTX(module, capability))
+	}
+	look("fp4", kernels.FP4()) // of another device it is the emulated one that ran
 	slices.Sort(missing)
 	o.Note = fmt.Sprintf("%d of %d", all-len(missing), all)
 	if len(missing) > 0 {

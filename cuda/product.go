@@ -63,14 +63,8 @@ func (t *tile) shared(format Format) int {
 // productTile chooses by how long it takes: rounds of blocks, one that is not full like a
 // full one.
 func productTile(out, n, sms int) int {
-	return bestTile(len(productTiles), func(i int) *tile { return &productTiles[i] }, out, n, sms)
-}
-
-// bestTile chooses among so many tiles.
-func bestTile(tiles int, at func(int) *tile, out, n, sms int) int {
 	best, least := 0, math.Inf(1)
-	for i := range tiles {
-		t := at(i)
+	for i, t := range productTiles {
 		rounds := (t.grid(out, n).X*t.grid(out, n).Y + sms*t.blocks - 1) / (sms * t.blocks)
 		if cost := float64(rounds*t.blocks*t.down*t.across) / t.rate; cost < least {
 			best, least = i, cost

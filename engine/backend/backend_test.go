@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"velo/engine/synthetic"
 )
 
 func TestNew(t *testing.T) {
@@ -36,6 +38,43 @@ func TestNew(t *testing.T) {
 		}
 	} else if !strings.HasPrefix(err.Error(), "cannot ") {
 		t.Errorf("not a sentence: %v", err)
+	}
+}
+
+// TestFP4: prompts in FP4 are refused where they cannot be had, whatever else would be chosen, and
+// with a model that has no weights for it.
+func TestFP4(t *testing.T) {
+	for _, name := range []string{"", "auto", CPU, CUDA} {
+		o := Options{Name: name, Rows: 32, Workers: 1, PrefillFP4: true}
+		b, err := New(o)
+		if err == nil {
+			if strings.HasPrefix(b.Name(), CPU) {
+				t.Errorf("%q: the processor was chosen", name)
+			}
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+		} else if !strings.HasPrefix(err.Error(), "cannot ") {
+			t.Errorf("%q: not a sentence: %v", name, err)
+		}
+		if early := CheckFP4(o); (early != nil) != (name == CPU || gpu == nil) {
+			t.Errorf("%q is refused early: %v", name, early)
+		}
+		if o.PrefillFP4 = false; CheckFP4(o) != nil {
+			t.Errorf("%q is refused without being asked for", name)
+		}
+	}
+	for name, has := range map[string]bool{"qwen3.5-0.8b:nvfp4": true, "qwen3.5-0.8b:bf16": false} {
+		w, err := synthetic.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckFP4Weights(Options{PrefillFP4: true}, w); (err == nil) != has || err != nil && !strings.Contains(err.Error(), "no weights in NVFP4") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := CheckFP4Weights(Options{}, w); err != nil {
+			t.Errorf("%s, without being asked for: %v", name, err)
+		}
 	}
 }
 
