@@ -60,12 +60,34 @@ func take(t testing.TB, p *Pool, bytes int64) Memory {
 	return m
 }
 
+// space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", or several.
+func space(t testing.TB, k *Kernels) {
+	t.Helper()
+	for _, word := range strings.Fields(os.Getenv("VELO_SPACE")) {
+		switch word {
+		case "blocks=1":
+			k.spacing.blocks = 1
+		case "blocks=2":
+			k.spacing.blocks = 2
+		case "carve":
+			if err := k.carve(); err != nil {
+				t.Fatal(err)
+			}
+		case "thin":
+			k.spacing.thin = true
+		default:
+			t.Fatalf("VELO_SPACE has no %s", word)
+		}
+	}
+}
+
 func loadKernels(t testing.TB, d *Device) *Kernels {
 	t.Helper()
 	k, err := d.Kernels()
 	if err != nil {
 		t.Fatal(err)
 	}
+	space(t, k)
 	t.Cleanup(func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)

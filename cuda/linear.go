@@ -75,6 +75,8 @@ type Kernels struct {
 	products productKernels
 	fp4      *fp4Kernels // nil: not loaded
 	sampleKernels
+	beside  besideKernels
+	spacing spacing
 
 	own      *Pool  // what follows lies here
 	scratch  Memory // sums of parts of the columns
@@ -149,6 +151,10 @@ func (d *Device) Kernels() (*Kernels, error) {
 				err = kernel.Allow(min(d.facts.Shared, portableShared))
 			}
 		}
+	}
+	k.beside.find(func(to **Kernel, name string) { find(to, "linear", name) })
+	if err == nil {
+		err = k.beside.allow(min(d.facts.Shared, portableShared))
 	}
 	if err == nil {
 		err = k.chunkKernels.allow()
@@ -405,7 +411,11 @@ func (k *Kernels) SplitGated(o *Operand, gate, x View, w Memory, eps float32, n 
 func (k *Kernels) splitFrom(o *Operand, from *activations, n int) error {
 	o.n = n
 	a := from.append(k.device.args.Reset(), o.cols).Pointer(o.values.at).Pointer(o.scales.at)
-	return k.split[from.source].Launch(Grid{X: n, Block: eights(o.width)}, a)
+	threads := eights(o.width)
+	if k.spacing.thin {
+		threads = thinEights(o.width)
+	}
+	return k.split[from.source].Launch(Grid{X: n, Block: threads}, a)
 }
 
 // Product is y = x·mᵀ + bias for the rows of x.
@@ -419,7 +429,13 @@ type Product struct {
 }
 
 // Linear computes a product.
-func (k *Kernels) Linear(p *Product) error { return k.product(p, plan(p.M, p.X.n)) }
+func (k *Kernels) Linear(p *Product) error {
+	c := plan(p.M, p.X.n)
+	if b, ok := besideOf(c, p.M, p.X.n, 0, &k.device.facts, k.spacing.blocks); ok {
+		c = b
+	}
+	return k.product(p, c)
+}
 
 // fewMost and fewCols are the most rows and columns of a matrix that [Kernels.Few] is for;
 // from fewCols/8 columns on it is the faster one.

@@ -175,7 +175,7 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 			for s := range shapes {
 				for _, splits := range []int{2, 4, 8, 16} {
 					for _, abreast := range []int{1, 2, 4, 8} {
-						c := choice{splits, s, abreast}
+						c := choice{splits: splits, shape: s, abreast: abreast}
 						if c.narrowShared(format, batch) > portableShared || prepared && c.ownShared(copies[0], batch) > portableShared ||
 							prepared && 32*splits*abreast*8*ownTimes < operandWidth(cols) || splits*abreast < 4 || splits*abreast > 16 {
 							continue
@@ -185,7 +185,7 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 				}
 			}
 			if batch > 8 && !prepared {
-				choices = append(choices, choice{plan(copies[0], batch).splits, wideShape, 1})
+				choices = append(choices, choice{splits: plan(copies[0], batch).splits, shape: wideShape, abreast: 1})
 			}
 		}
 		if _, ok := k.ownable(copies[0], &from, batch); prepared && !ok {

@@ -282,6 +282,29 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 	if most := 1 + 2/math.Sqrt(float64(m.out)) + 1./32; !(worst <= 1+1./32) || !(length <= most) {
 		t.Errorf("in units of 2⁻¹¹, a value is off by %.2g of its terms and a row by %.2g of its length, more than 1.03 and %.2g", worst, length, most)
 	}
+	for _, blocks := range []int{1, 2} {
+		for n := 1; n <= 8; n++ {
+			c, ok := besideOf(plan(m, n), m, n, 0, &k.device.facts, blocks)
+			if !ok {
+				continue
+			}
+			first := r.IntN(MaxRows - n + 1)
+			if err := k.Split(o, xs.Part(int64(4*first*m.in), int64(4*n*m.in)), n, m.in); err != nil {
+				t.Fatal(err)
+			}
+			for ; c.shape >= 0; c.shape-- {
+				y.poison(t)
+				if err := k.product(&Product{Y: y.all, Pitch: m.out, X: o, M: m}, c); err != nil {
+					t.Fatal(err)
+				}
+				for i, v := range y.read(t, n*m.out) {
+					if v != all[first*m.out+i] {
+						t.Fatalf("%+v: value %d of row %d is %g among %d rows and %g among %d", c, i%m.out, i/m.out+first, v, n, all[first*m.out+i], MaxRows)
+					}
+				}
+			}
+		}
+	}
 	// Any number of rows, in any variant, wherever a row stands: the same bits.
 	for s := range shapes {
 		for n := 1; n <= MaxRows; n++ {
@@ -429,7 +452,7 @@ func TestFew(t *testing.T) {
 // against those of rows that were before, and those whose blocks do that themselves.
 func TestSplits(t *testing.T) {
 	rt := newRowsTest(t)
-	owned := 0
+	owned, beside := 0, 0
 	scratch := take(t, rt.p, 1<<20)
 	for f := range formats {
 		for _, cols := range []int{176, 5120, 9001 / 16 * 16, 17408, 28672} {
@@ -454,12 +477,31 @@ func TestSplits(t *testing.T) {
 			// own is the first rows of the same product with blocks that prepare them.
 			own := func(name string, from activations, want []float32) {
 				for rows := 1; rows <= ownRows; rows++ {
+					spacing := rt.k.spacing
+					rt.k.spacing.blocks = 0
 					c, ok := rt.k.ownable(m, &from, rows)
+					rt.k.spacing = spacing
+					out := newOutput(t, rt.p, rows*64)
+					for _, blocks := range []int{1, 2} {
+						b, possible := besideOf(plan(m, rows), m, rows, ownBytes(m, rows), &rt.k.device.facts, blocks)
+						if !possible || !b.holds(m) {
+							continue
+						}
+						beside++
+						for ; b.shape >= 0; b.shape-- {
+							out.poison(t)
+							rt.check(rt.k.ownProduct(&Product{Y: out.all, Pitch: 64, M: m}, &from, rows, b))
+							for i, v := range out.read(t, out.n) {
+								if want[i] != v {
+									t.Fatalf("%s in %v of %d columns: value %d of %d rows is %g if blocks of half an SM prepare them (%+v), else %g", name, Format(f), cols, i, rows, v, b, want[i])
+								}
+							}
+						}
+					}
 					if !ok {
 						continue
 					}
 					owned++
-					out := newOutput(t, rt.p, rows*64)
 					for c.shape = range shapes {
 						if c.ownShared(m, rows) > portableShared {
 							continue
@@ -520,7 +562,7 @@ func TestSplits(t *testing.T) {
 			}
 		}
 	}
-	if owned == 0 {
+	if owned == 0 || beside == 0 {
 		t.Error("no product prepared its rows")
 	}
 	if _, err := rt.k.Operand(rt.p, operandMost+1, MaxRows); err == nil {

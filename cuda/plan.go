@@ -9,6 +9,7 @@ type choice struct {
 	splits  int // parts of the columns
 	shape   int // of shapes, or wideShape
 	abreast int // row groups that a block works on at once
+	blocks  int // of an SM, half of which is left to the next launch; 0: it is not, else shape is of besideStages
 }
 
 // plan chooses for a matrix and n rows, after what was measured (docs/gpu.md): as many warps
@@ -18,13 +19,13 @@ func plan(m *Matrix, n int) choice {
 	c := choice{splits: 8, shape: 1, abreast: 1}
 	switch {
 	case m.format == NVFP4 && m.out >= 1<<17:
-		c = choice{2, 2, 2}
+		c = choice{splits: 2, shape: 2, abreast: 2}
 	case m.format == NVFP4 && m.out >= 12000:
-		c = choice{8, 2, 1}
+		c = choice{splits: 8, shape: 2, abreast: 1}
 	case m.format == NVFP4 && m.out <= 4096:
-		c = choice{8, 0, 2}
+		c = choice{splits: 8, shape: 0, abreast: 2}
 	case m.format == F16 && m.out <= 6144, m.format == FP8 && m.out <= 4096:
-		c = choice{16, 0, 1}
+		c = choice{splits: 16, shape: 0, abreast: 1}
 	}
 	for c.splits > 1 && c.splits*2 > m.units {
 		c.splits /= 2
@@ -81,6 +82,8 @@ func (k *Kernels) product(p *Product, c choice) error {
 	switch {
 	case n > MaxRows:
 		return k.promptProduct(p, productTile(m.out, n, k.device.facts.SMs))
+	case c.blocks > 0:
+		return k.launchBeside(k.beside.ready[c.shape], m, c, a)
 	case c.shape == wideShape:
 		return k.wideProduct(m, c.splits, a)
 	}
@@ -116,12 +119,21 @@ func (k *Kernels) ownable(m *Matrix, a *activations, n int) (c choice, ok bool) 
 		return c, false
 	}
 	c = plan(m, n)
-	return c, 32*c.splits*c.abreast*8*ownTimes >= operandWidth(m.in) && c.ownShared(m, n) <= portableShared
+	if b, ok := besideOf(c, m, n, ownBytes(m, n), &k.device.facts, k.spacing.blocks); ok && b.holds(m) {
+		return b, true
+	}
+	return c, c.holds(m) && c.ownShared(m, n) <= portableShared
 }
+
+// holds tells whether the registers of a block have room for a row.
+func (c choice) holds(m *Matrix) bool { return 32*c.splits*c.abreast*8*ownTimes >= operandWidth(m.in) }
+
+// ownBytes is the shared memory of n rows that a block prepares.
+func ownBytes(m *Matrix, n int) int { return n * (2*operandWidth(m.in) + 64) }
 
 // ownShared is the shared memory of such a block.
 func (c choice) ownShared(m *Matrix, n int) int {
-	return c.narrowShared(m.format, n) + n*(2*operandWidth(m.in)+64)
+	return c.narrowShared(m.format, n) + ownBytes(m, n)
 }
 
 // ownProduct launches a product with n rows of a instead of p.X, divided as ownable says.
@@ -129,6 +141,9 @@ func (k *Kernels) ownProduct(p *Product, a *activations, n int, c choice) error 
 	m := p.M
 	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
 	a.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits).Bool(p.Add)
+	if c.blocks > 0 {
+		return k.launchBeside(k.beside.owned[c.shape][a.source], m, c, args)
+	}
 	return k.launchNarrow(k.owned[m.format][c.shape][a.source], m, c, c.ownShared(m, n), args)
 }
 

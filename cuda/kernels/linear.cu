@@ -28,13 +28,17 @@
 // own copy in shared memory of what a says, while its first weights are on their way.
 // units: units a row tile. splits: warps that share the columns; a block has a
 // multiple of them and takes as many groups of 16·RT rows at a time. add: y +=
-// instead of y =.
-template <class F, int RT, int NT, int STAGES, bool OWN, Source SOURCE>
+// instead of y =. If BESIDE, the block leaves room for those of the next launch, which are let
+// begin first of all, and sums are kept of the n columns only.
+template <class F, int RT, int NT, int STAGES, bool OWN, Source SOURCE, bool BESIDE = false>
 DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
                    const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
                    int units, int n, int pitch, int splits, int add, int width, const Activations &a) {
 	extern __shared__ __align__(128) u8 shared[];
-	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT, WIDTH = 8 * NT + 1;
+	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT;
+	const int WIDTH = BESIDE ? (OWN ? 1 : n | 1) : 8 * NT + 1; // odd, for other banks than its neighbours
+	if (BESIDE)
+		let_next_launch_begin();
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
 	const int g = lane / 4, t = lane % 4;
 	const int split = warp % splits, abreast = warps / splits;
@@ -74,7 +78,8 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 	for (int i = 0; i < STAGES - 1; i++)
 		copy(ring + i * SLOT + lane * 16);
 
-	let_next_launch_begin();
+	if (!BESIDE)
+		let_next_launch_begin();
 	wait_for_launch_ahead();
 
 	// The pieces of x that this lane feeds. One without a row takes another's: what
@@ -138,8 +143,9 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 		float *to = sums + turn % 2 * warps * ROWS * WIDTH + warp * ROWS * WIDTH;
 #pragma unroll
 		for (int i = 0; i < RT * NT * 4; i++)
-			to[(i / (4 * NT) * 16 + g + i % 4 / 2 * 8) * WIDTH + i / 4 % NT * 8 + 2 * t + i % 2] =
-			    c[i / (4 * NT)][i / 4 % NT][i % 4];
+			if (!BESIDE || i / 4 % NT * 8 + 2 * t + i % 2 < (OWN ? 1 : n))
+				to[(i / (4 * NT) * 16 + g + i % 4 / 2 * 8) * WIDTH + i / 4 % NT * 8 + 2 * t + i % 2] =
+				    c[i / (4 * NT)][i / 4 % NT][i % 4];
 		__syncthreads();
 		for (int i = mine; i < ROWS * abreast * n; i += blockDim.x) {
 			int m = i % (ROWS * abreast), row = i / (ROWS * abreast), out = base * ROWS + m;
@@ -342,6 +348,27 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 	OWN(name##_own, F, RT, STAGES, PLAIN)       \
 	OWN(name##_own_norm, F, RT, STAGES, NORM)   \
 	OWN(name##_own_gated, F, RT, STAGES, GATED)
+// Blocks that leave half of an SM to the next launch: 512 threads an SM or less, and half of
+// the registers.
+#define BESIDE_LINEAR(name, F, STAGES)                                                                               \
+	extern "C" __global__ void __launch_bounds__(512, 2)                                                         \
+	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
+	         int rows, int units, int n, int pitch, int splits, int add, int width) {                            \
+		narrow<F, 1, 1, STAGES, false, PLAIN, true>(w, scale, x, x_scale, bias, y, rows, units, n, pitch,     \
+		                                            splits, add, width, Activations{});                      \
+	}
+#define BESIDE_OWN(name, F, STAGES, SOURCE)                                                                          \
+	extern "C" __global__ void __launch_bounds__(512, 2)                                                         \
+	    name(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias, float *y, \
+	         int rows, int units, int n, int pitch, int splits, int add) {                                       \
+		narrow<F, 1, 1, STAGES, true, SOURCE, true>(w, scale, 0, 0, bias, y, rows, units, n, pitch, splits,   \
+		                                            add, a.width, a);                                        \
+	}
+#define BESIDE(name, F, STAGES)                     \
+	BESIDE_LINEAR(beside_##name##_s##STAGES, F, STAGES)     \
+	BESIDE_OWN(beside_##name##_s##STAGES##_own, F, STAGES, PLAIN)       \
+	BESIDE_OWN(beside_##name##_s##STAGES##_own_norm, F, STAGES, NORM)   \
+	BESIDE_OWN(beside_##name##_s##STAGES##_own_gated, F, STAGES, GATED)
 #define WIDE(name, F, NT)                                                                                            \
 	extern "C" __global__ void __launch_bounds__(256, 2)                                                         \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
@@ -364,3 +391,7 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 FORMAT(f16, F16)
 FORMAT(fp8, FP8)
 FORMAT(nvfp4, NVFP4)
+BESIDE(nvfp4, NVFP4, 3)
+BESIDE(nvfp4, NVFP4, 4)
+BESIDE(nvfp4, NVFP4, 5)
+BESIDE(nvfp4, NVFP4, 6)
