@@ -16,6 +16,10 @@ const PageTokens = 16
 // partition is how many positions are attended to by one block.
 const partition = 64
 
+// span is how many partitions are added up before their sum is added to that of the spans
+// before: a matter of arithmetic, alike in all kernels (kernels/attention.cu).
+const span = 16
+
 // taken is how many query heads of a key head one block takes; more are several blocks.
 const taken = 8
 
@@ -191,12 +195,17 @@ func (k *Kernels) attendRows(t *attending, first, end int) error {
 			return err
 		}
 		a = k.device.args.Reset().view(from(t.to, first)).Pointer(t.scratch.at).Pointer(t.rows.Positions.at + uint64(4*first)).
-			Int(parts).Int(t.window).Int(c.Dim)
-		if err := k.combine.Launch(Grid{X: t.q.Heads, Y: n, Z: (c.Dim + 63) / 64, Block: 256}, a); err != nil {
+			Int(parts).Int(t.window).Int(c.Dim).Int(partition).Int(span)
+		if err := k.combine.Launch(combineGrid(t.q.Heads, n, c.Dim, (parts+span-1)/span), a); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// combineGrid is the shape of the launch that adds up so many spans of n rows: a warp has two.
+func combineGrid(heads, n, dim, spans int) Grid {
+	return Grid{X: heads, Y: n, Z: (dim + 31) / 32, Block: 32 * min(16, (spans+1)/2)}
 }
 
 // attendPrompt launches n rows of one sequence from row first on.

@@ -29,11 +29,15 @@ func TestAttend(t *testing.T) {
 		t.Run(fmt.Sprint(s.heads, s.group, s.dim, s.window, s.kv), func(t *testing.T) {
 			rt.p.used = mark
 			rt.T = t
-			lengths := []int{1, 16, 255, 256, 257, 513, 700}
-			if testing.Short() { // where a device is slow
-				lengths = []int{1, 17, 257}
+			const layers, layer = 3, 1
+			longest := 1100 // two spans
+			if s.dim == 64 {
+				longest = 2100
 			}
-			const layers, layer, longest = 3, 1, 700
+			lengths := []int{1, 16, 255, 256, 257, 513, longest}
+			if testing.Short() { // where a device is slow
+				lengths, longest = []int{1, 17, 1100}, 1100
+			}
 			cache := &Cache{Layers: layers, Heads: s.heads, Dim: s.dim, Type: s.kv}
 			pitch := (longest + PageTokens - 1) / PageTokens
 			order := rt.r.Perm(len(lengths) * pitch)

@@ -35,7 +35,7 @@ func newRowsTest(t *testing.T) *rowsTest {
 	d := open(t, Options{Wait: true})
 	seed := rand.Uint64()
 	t.Log("seed", seed)
-	return &rowsTest{t, loadKernels(t, d), pool(t, d, 256<<20), rand.New(rand.NewPCG(seed, 0))}
+	return &rowsTest{t, loadKernels(t, d), pool(t, d, 512<<20), rand.New(rand.NewPCG(seed, 0))}
 }
 
 // values are n random numbers, here and on the device.

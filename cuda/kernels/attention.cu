@@ -1,8 +1,9 @@
 // Attention over a paged cache whose keys and values are float32, bf16, fp8 or q8.
 //
 // A row attends to partitions of 64 positions, counted from position 0; each gives
-// the sum of its values weighted by 2^(score − its largest score), and these are
-// added in order, rescaled to the largest score so far. All kernels for a type and a
+// the sum of its values weighted by 2^(score − its largest score). Those of a span of 16
+// partitions are added in order, rescaled to the largest score so far, and then so are the
+// sums of spans. All kernels for a type and a
 // width take the same sums in the same order, so the value of a row has the same
 // bits whoever computes it, and depends on no other row.
 //
@@ -16,7 +17,7 @@
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
 #include "mma.cuh"
 
-const int PAGE = 16, PART = 64, TAKEN = 8; // TAKEN: query heads of a key head that a block takes
+const int PAGE = 16, PART = 64, TAKEN = 8, SPAN = 16; // SPAN: partitions; TAKEN: query heads of a key head that a block takes
 enum { F32, BF16, FP8, Q8 };
 
 // 2^x, within 2 bits of the last place; 0 for less than 2^-126.
@@ -258,76 +259,83 @@ DEVICE Turn turn(float most, float top) {
 }
 DEVICE float add_part(float before, float now, float sum, float part) { return __fmaf_rn(sum, before, __fmul_rn(part, now)); }
 
-// Adds up the partitions of query head blockIdx.x of row blockIdx.y, in order, 64
-// dimensions a block. All threads bring partitions, 64 of them add.
-extern "C" __global__ void __launch_bounds__(256)
-    combine(float *to, int pitch, int stride, const float *partial, const int *positions, int parts, int window, int dim) {
-	__shared__ float2 turns[256]; // before, now
-	__shared__ float weight[256], tops[8], tile[64][64], all;
+// Adds to sum, and to weights, N parts that come next in order, of which lane i has the
+// largest score and the sum of weights, and all have their dimension's v. A part that is not
+// there has −∞, 0 and 0, and changes nothing.
+template <int N> DEVICE void add_parts(float &most, float &weights, float &sum, float top, float weight, const float (&v)[N]) {
+	const int lane = threadIdx.x % 32;
+	float upto = top; // the largest up to each part
+	for (int i = 1; i < 32; i *= 2) {
+		const float below = __shfl_up_sync(~0u, upto, i);
+		if (lane >= i)
+			upto = fmaxf(upto, below);
+	}
+	float before = __shfl_up_sync(~0u, upto, 1);
+	before = lane == 0 ? most : fmaxf(before, most);
+	const Turn mine = turn(before, top);
+#pragma unroll
+	for (int j = 0; j < N; j++) {
+		const float by = __shfl_sync(~0u, mine.before, j), now = __shfl_sync(~0u, mine.now, j);
+		sum = add_part(by, now, sum, v[j]);
+		weights = add_part(by, now, weights, __shfl_sync(~0u, weight, j));
+	}
+	most = fmaxf(most, __shfl_sync(~0u, upto, 31));
+}
+
+// Adds up the parts of size positions of query head blockIdx.x of row blockIdx.y: each of them
+// in a span, up to SPAN, then the spans. 32 dimensions a block; a warp has a span, and all that
+// it needs of it and of another one is asked for at once.
+extern "C" __global__ void __launch_bounds__(512)
+    combine(float *to, int pitch, int stride, const float *partial, const int *positions, int parts, int window, int dim, int size,
+            int each) {
+	__shared__ float sums[32][32];
+	__shared__ float2 ends[32]; // the largest score and the sum of weights of a span
 	begin();
-	const int head = blockIdx.x, row = blockIdx.y, position = positions[row], warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-	const int first = (window > 0 ? max(0, position + 1 - window) : 0) / PART, last = position / PART;
-	const int share = threadIdx.x / 64, column = threadIdx.x % 64, d = blockIdx.z * 64 + column;
+	const int head = blockIdx.x, row = blockIdx.y, position = positions[row];
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32, d = blockIdx.z * 32 + lane;
+	const int first = (window > 0 ? max(0, position + 1 - window) : 0) / size, last = position / size;
 	partial += ((size_t)row * gridDim.x + head) * parts * (dim + 2);
 	float most = -INFINITY, weights = 0, sum = 0;
-	for (int from = first; from <= last; from += 256) {
-		const int n = min(256, last + 1 - from);
-		float v[16];
-		auto bring = [&](int i) {
+	for (int base = first / each; base <= last / each; base += 32) {
+		const int count = min(32, last / each - base + 1);
+		auto bring = [&](int i, float(&v)[SPAN], float &top, float &weight) {
+			const int at = (base + i) * each;
+			auto there = [&](int j) { return i < count && j < each && at + j >= first && at + j <= last; };
 #pragma unroll
-			for (int j = 0; j < 16; j++) {
-				const int p = i + 4 * j + share;
-				v[j] = p < n && d < dim ? partial[(size_t)(from + p) * (dim + 2) + d] : 0;
+			for (int j = 0; j < SPAN; j++)
+				v[j] = there(j) && d < dim ? partial[(size_t)(at + j) * (dim + 2) + d] : 0;
+			const float *ends = partial + (size_t)(at + lane) * (dim + 2) + dim;
+			top = there(lane) ? ends[0] : -INFINITY;
+			weight = there(lane) ? ends[1] : 0;
+		};
+		auto add = [&](int i, const float(&v)[SPAN], float top, float weight) {
+			float span_most = -INFINITY, span_weights = 0, span_sum = 0;
+			add_parts(span_most, span_weights, span_sum, top, weight, v);
+			if (i < count) {
+				sums[i][lane] = span_sum;
+				if (lane == 0)
+					ends[i] = make_float2(span_most, span_weights);
 			}
 		};
-		bring(0);
-		const float *mine = partial + (size_t)(from + threadIdx.x) * (dim + 2) + dim;
-		const float top = threadIdx.x < n ? mine[0] : -INFINITY;
-		weight[threadIdx.x] = threadIdx.x < n ? mine[1] : 0;
-		// The largest up to each partition.
-		float upto = top;
-		for (int i = 1; i < 32; i *= 2) {
-			const float below = __shfl_up_sync(~0u, upto, i);
-			if (lane >= i)
-				upto = fmaxf(upto, below);
+		for (int i = warp; i < count; i += 2 * warps) {
+			float v[2][SPAN], top[2], weight[2];
+			bring(i, v[0], top[0], weight[0]);
+			bring(i + warps, v[1], top[1], weight[1]);
+			add(i, v[0], top[0], weight[0]);
+			add(i + warps, v[1], top[1], weight[1]);
 		}
-		if (lane == 31)
-			tops[warp] = upto;
-		float before = __shfl_up_sync(~0u, upto, 1);
-		if (lane == 0)
-			before = -INFINITY;
 		__syncthreads();
-		before = fmaxf(before, most);
-		for (int w = 0; w < 8; w++) {
-			if (w < warp)
-				before = fmaxf(before, tops[w]);
-			most = fmaxf(most, tops[w]);
-		}
-		const Turn mine_now = turn(before, top);
-		turns[threadIdx.x] = make_float2(mine_now.before, mine_now.now);
-		for (int i = 0; i < n; i += 64) {
+		if (warp == 0) {
+			float v[32];
 #pragma unroll
-			for (int j = 0; j < 16; j++)
-				tile[4 * j + share][column] = v[j];
-			__syncthreads();
-			if (i + 64 < n)
-				bring(i + 64);
-			if (share == 0)
-#pragma unroll 16
-				for (int j = 0; j < min(64, n - i); j++)
-					sum = add_part(turns[i + j].x, turns[i + j].y, sum, tile[j][column]);
-			if (threadIdx.x == 64)
-#pragma unroll 16
-				for (int j = 0; j < min(64, n - i); j++)
-					weights = add_part(turns[i + j].x, turns[i + j].y, weights, weight[i + j]);
-			__syncthreads();
+			for (int j = 0; j < 32; j++)
+				v[j] = j < count ? sums[j][lane] : 0;
+			add_parts(most, weights, sum, lane < count ? ends[lane].x : -INFINITY, lane < count ? ends[lane].y : 0, v);
 		}
+		__syncthreads();
 	}
-	if (threadIdx.x == 64)
-		all = weights;
-	__syncthreads();
-	if (share == 0 && d < dim)
-		to[(size_t)row * pitch + (size_t)head * stride + d] = __fdiv_rn(sum, all);
+	if (warp == 0 && d < dim)
+		to[(size_t)row * pitch + (size_t)head * stride + d] = __fdiv_rn(sum, weights);
 }
 
 // On the tensor cores. Keys and values are bf16 or become that exactly; queries and
@@ -620,6 +628,36 @@ DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, flo
 				out[1] = make_uint4(x[4], x[5], x[6], x[7]);
 			}
 	};
+	// At the end of a span its sums are added to those of the spans before, which lie in to.
+	float all_most[TILES], all_weights[TILES];
+#pragma unroll
+	for (int tile = 0; tile < TILES; tile++) {
+		all_most[tile] = -INFINITY;
+		all_weights[tile] = 0;
+	}
+	auto add_span = [&](bool first, bool last) {
+#pragma unroll
+		for (int tile = 0; tile < TILES; tile++) {
+			const int i = block * ROWS + (warp * TILES + tile) * 8 + g, row = i / group;
+			const Turn t = turn(all_most[tile], most[tile]);
+			all_most[tile] = t.most;
+			all_weights[tile] = add_part(t.before, t.now, all_weights[tile], weights[tile]);
+			float *out = to + (size_t)row * to_pitch + (size_t)(head * group + i % group) * to_stride + 2 * L * (lane % 4);
+			if (row < rows)
+#pragma unroll
+				for (int m = 0; m < DIM / 8 / L; m++)
+#pragma unroll
+					for (int d = 0; d < 2 * L; d++) {
+						const float sum = add_part(t.before, t.now, first ? 0 : out[8 * L * m + d], o[tile][m * L + d % L][d / L]);
+						out[8 * L * m + d] = last ? __fdiv_rn(sum, all_weights[tile]) : sum;
+					}
+			most[tile] = -INFINITY;
+			weights[tile] = 0;
+#pragma unroll
+			for (int i = 0; i < DIM / 8; i++)
+				o[tile][i][0] = o[tile][i][1] = 0;
+		}
+	};
 	fetch(start, 0);
 	put(0);
 	if (TYPE != BF16)
@@ -723,18 +761,8 @@ DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, flo
 			put(0);
 		if (TYPE != BF16 && part + 1 < stop)
 			fetch(part + 1, 1);
-	}
-#pragma unroll
-	for (int tile = 0; tile < TILES; tile++) {
-		const int i = block * ROWS + (warp * TILES + tile) * 8 + g, row = i / group;
-		if (row >= rows)
-			continue;
-		float *out = to + (size_t)row * to_pitch + (size_t)(head * group + i % group) * to_stride + 2 * t * L;
-#pragma unroll
-		for (int m = 0; m < DIM / 8 / L; m++)
-#pragma unroll
-			for (int d = 0; d < 2 * L; d++)
-				out[8 * L * m + d] = __fdiv_rn(o[tile][m * L + d % L][d / L], weights[tile]);
+		if (part + 1 == stop || (part + 1) % SPAN == 0)
+			add_span(part / SPAN == start / SPAN, part + 1 == stop);
 	}
 }
 
