@@ -208,7 +208,8 @@ func combineGrid(heads, n, dim, spans int) Grid {
 	return Grid{X: heads, Y: n, Z: (dim + 31) / 32, Block: 32 * min(16, (spans+1)/2)}
 }
 
-// attendPrompt launches n rows of one sequence from row first on.
+// attendPrompt launches n rows of one sequence from row first on, and, where they are too few
+// to fill the device, a block for each span of positions.
 func (k *Kernels) attendPrompt(t *attending, kernel *Kernel, first, n int) error {
 	c := t.cache
 	rows := 64 // query heads and rows of a block
@@ -222,6 +223,22 @@ func (k *Kernels) attendPrompt(t *attending, kernel *Kernel, first, n int) error
 	if err := kernel.Allow(shared); err != nil {
 		return err
 	}
-	a := t.places(k.device, first).view(from(t.to, first)).Int(n)
-	return kernel.Launch(Grid{X: (n*t.group + rows - 1) / rows, Y: c.Heads, Block: 128, Shared: shared}, a)
+	g := Grid{X: (n*t.group + rows - 1) / rows, Y: c.Heads, Block: 128, Shared: shared}
+	spans := (t.rows.partitions() + span - 1) / span
+	if spans == 1 || k.spacing.whole || g.X*g.Y >= 2*k.device.facts.SMs || t.scratch.bytes < spanScratch(n, t.q.Heads, spans, c.Dim) {
+		return kernel.Launch(g, t.places(k.device, first).view(from(t.to, first)).Int(n).Pointer(0).Int(0))
+	}
+	// Too few blocks to fill the device: each has one span.
+	g.Z = spans
+	if err := kernel.Launch(g, t.places(k.device, first).view(from(t.to, first)).Int(n).Pointer(t.scratch.at).Int(spans)); err != nil {
+		return err
+	}
+	a := k.device.args.Reset().view(from(t.to, first)).Pointer(t.scratch.at).Pointer(t.rows.Positions.at + uint64(4*first)).
+		Int(spans).Int(t.window).Int(c.Dim).Int(partition * span).Int(1)
+	return k.combine.Launch(combineGrid(t.q.Heads, n, c.Dim, spans), a)
+}
+
+// spanScratch is the bytes of the sums of spans of n rows.
+func spanScratch(n, heads, spans, dim int) int64 {
+	return int64(n) * int64(heads) * int64(spans) * int64(dim+2) * 4
 }

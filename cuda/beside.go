@@ -12,6 +12,7 @@ import "fmt"
 // spacing is how products are divided to that end; nothing is the way of plan alone.
 type spacing struct {
 	blocks int  // of a product on an SM, which take half of it together; 0: all of it is used
+	whole  bool // prompts of few rows are attended to by blocks that go through all positions
 	thin   bool // splits of long rows in blocks of no more threads than they need
 }
 

@@ -60,7 +60,7 @@ func take(t testing.TB, p *Pool, bytes int64) Memory {
 	return m
 }
 
-// space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", or several.
+// space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", "whole", or several.
 func space(t testing.TB, k *Kernels) {
 	t.Helper()
 	for _, word := range strings.Fields(os.Getenv("VELO_SPACE")) {
@@ -73,6 +73,8 @@ func space(t testing.TB, k *Kernels) {
 			if err := k.carve(); err != nil {
 				t.Fatal(err)
 			}
+		case "whole":
+			k.spacing.whole = true
 		case "thin":
 			k.spacing.thin = true
 		default:

@@ -548,9 +548,12 @@ DEVICE void copy16_or_zero(u32 to, const void *from, bool there) {
 // A row's query heads of that key head count as rows of their own; block blockIdx.x
 // has the next 32 of them, 64 for heads up to 128 wide; an SM has two blocks. The block's keys and values pass
 // through shared memory, a partition of keys while the values before are used and the
-// other way round. It begins with the last rows, which have the most to do.
+// other way round. It begins with the last rows, which have the most to do. If partial is not
+// null, a block has span blockIdx.z alone, and leaves its sums for combine: [rows, query heads,
+// spans, dim+2], as partitions lie.
 template <int TYPE, int DIM>
-DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, float *to, int to_pitch, int to_stride, int rows) {
+DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, float *to, int to_pitch, int to_stride, int rows,
+                          float *partial, int spans) {
 	const int TILES = DIM == 256 ? 1 : 2, L = DIM == 256 ? 8 : 4, STEPS = DIM / 32; // operands of queries a warp; dimensions of values a lane at a time
 	const int KEY = DIM * 2 + 64, VALUE = DIM * 2 + 16;                                 // bytes a position in shared memory
 	const int THREADS = 128, ROWS = 32 * TILES;
@@ -562,7 +565,14 @@ DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, flo
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	const int past = positions[0], block = gridDim.x - 1 - blockIdx.x;
 	const int first_row = block * ROWS / group, last_row = min(rows - 1, (block * ROWS + ROWS - 1) / group);
-	const int end = past + last_row + 1, start = window > 0 ? max(0, past + first_row + 1 - window) / PART : 0, stop = (end + PART - 1) / PART;
+	const int end = past + last_row + 1;
+	int start = window > 0 ? max(0, past + first_row + 1 - window) / PART : 0, stop = (end + PART - 1) / PART;
+	if (partial) {
+		start = max(start, (int)blockIdx.z * SPAN);
+		stop = min(stop, (int)blockIdx.z * SPAN + SPAN);
+		if (start >= stop)
+			return;
+	}
 	table += (size_t)segments[0] * table_pitch;
 
 	u32 a[TILES][2 * STEPS][4];
@@ -639,6 +649,21 @@ DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, flo
 #pragma unroll
 		for (int tile = 0; tile < TILES; tile++) {
 			const int i = block * ROWS + (warp * TILES + tile) * 8 + g, row = i / group;
+			if (partial) {
+				float *out = partial + (((size_t)row * heads * group + head * group + i % group) * spans + blockIdx.z) * (DIM + 2);
+				if (row >= rows)
+					continue;
+				if (lane % 4 == 0) {
+					out[DIM] = most[tile];
+					out[DIM + 1] = weights[tile];
+				}
+#pragma unroll
+				for (int m = 0; m < DIM / 8 / L; m++)
+#pragma unroll
+					for (int d = 0; d < 2 * L; d++)
+						out[8 * L * m + 2 * L * (lane % 4) + d] = o[tile][m * L + d % L][d / L];
+				continue;
+			}
 			const Turn t = turn(all_most[tile], most[tile]);
 			all_most[tile] = t.most;
 			all_weights[tile] = add_part(t.before, t.now, all_weights[tile], weights[tile]);
@@ -785,8 +810,9 @@ DEVICE void attend_prompt(const float *q, int q_pitch, int q_stride, PLACES, flo
 		attend_split<TYPE, DIM>(q, q_pitch, q_stride, GIVEN, partial, parts, each);                                     \
 	}                                                                                                                       \
 	extern "C" __global__ void __launch_bounds__(128, 2) prompt_##name##_##DIM(                                             \
-	    const float *q, int q_pitch, int q_stride, PLACES, float *to, int to_pitch, int to_stride, int rows) {              \
-		attend_prompt<TYPE, DIM>(q, q_pitch, q_stride, GIVEN, to, to_pitch, to_stride, rows);                           \
+	    const float *q, int q_pitch, int q_stride, PLACES, float *to, int to_pitch, int to_stride, int rows,               \
+	    float *partial, int spans) {                                                                                        \
+		attend_prompt<TYPE, DIM>(q, q_pitch, q_stride, GIVEN, to, to_pitch, to_stride, rows, partial, spans);           \
 	}
 #define NARROW(name, TYPE)                   \
 	STORE(name, TYPE)                    \
