@@ -31,7 +31,7 @@ func BenchmarkAttention(b *testing.B) {
 		heads, kv, width int
 	}{{"27B", 24, 4, 256}, {"8B", 32, 8, 128}} {
 		for kv := ops.KVF32; kv <= ops.KVQ8; kv++ {
-			for _, w := range []struct{ rows, past int }{{1, 128}, {1, 2048}, {1, 8192}, {1, 32768}, {16, 8192}, {512, 1536}, {512, 16384}} {
+			for _, w := range []struct{ rows, past int }{{1, 128}, {1, 2048}, {1, 8192}, {1, 32768}, {16, 8192}, {64, 16384}, {512, 1536}, {512, 16384}} {
 				name := fmt.Sprintf("%s kv=%s %s", s.name, kv, map[bool]string{true: "prompt", false: "decode"}[w.rows > MaxRows])
 				all := true
 				for word := range strings.FieldsSeq(words) {

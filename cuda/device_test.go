@@ -63,7 +63,13 @@ func take(t testing.TB, p *Pool, bytes int64) Memory {
 // space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", "whole", or several.
 func space(t testing.TB, k *Kernels) {
 	t.Helper()
-	for _, word := range strings.Fields(os.Getenv("VELO_SPACE")) {
+	spaceAs(t, k, os.Getenv("VELO_SPACE"))
+}
+
+func spaceAs(t testing.TB, k *Kernels, words string) {
+	t.Helper()
+	k.spacing = spacing{}
+	for _, word := range strings.Fields(words) {
 		switch word {
 		case "blocks=1":
 			k.spacing.blocks = 1

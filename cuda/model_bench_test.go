@@ -48,6 +48,20 @@ func BenchmarkModel(b *testing.B) {
 				bytes += layer.whole.bytes
 			}
 			fmt.Printf("%s: ready after %v, %.1f GB\n", name, time.Since(begin).Round(time.Millisecond), float64(bytes)/1e9)
+			if all, ok := os.LookupEnv("VELO_SPACES"); ok {
+				for words := range strings.SplitSeq(all, ";") {
+					spaceAs(b, backend.k, words)
+					if err := backend.forget(); err != nil {
+						b.Fatal(err)
+					}
+					fmt.Printf("space [%s]\n", words)
+					for _, n := range []int{1, 2, 4, 8, 16} {
+						decode(b, m, backend, name, n, 128)
+					}
+					gaps(b, m, backend, 1, 128)
+				}
+				return
+			}
 			for _, past := range []int{128, 8192} {
 				for _, n := range []int{1, 2, 4, 8, 16} {
 					if promptsOnly || past > 1000 && n > 2 {
@@ -117,9 +131,38 @@ func decode(t testing.TB, m *model.Model, b *Backend, name string, n, past int) 
 	}
 	fmt.Printf("%s decode %2d rows, %5d behind: step %8.1f µs (with logits on the host %8.1f), graph %8.1f µs, weights %.2f GB: %.2f TB/s, %.1f rows/s\n",
 		name, n, past, float64(wall)/1e3, float64(logits)/1e3, float64(graph)/1e3, float64(read)/1e9, float64(read)/graph.Seconds()/1e12, float64(n)/wall.Seconds())
-	if n == 1 || n == 8 {
+	if _, ok := os.LookupEnv("VELO_SPACES"); !ok && (n == 1 || n == 8) {
 		kinds(t, b, b.shapes.graphs[0].calls)
 	}
+}
+
+// gaps says what a step of n rows takes beyond its launches by themselves.
+func gaps(t testing.TB, m *model.Model, b *Backend, n, past int) {
+	step := m.NewStep()
+	for range n {
+		s := sequence(t, m)
+		defer s.Free()
+		if err := s.Reserve(past); err != nil {
+			t.Fatal(err)
+		}
+		s.Advance(past)
+		if err := step.Add(s, []int32{7}, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cost, err := b.StepCost(func() error { _, err := m.Run(step); return err }, time.Now().Add(5*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := time.Duration(0)
+	for _, c := range cost.Costs {
+		sum += c.Time
+		if c.Time > 30*time.Microsecond {
+			fmt.Printf("    %-28s %-28s %4d × %7.2f µs\n", c.Kernel, c.Shape, c.Launches, float64(c.Time)/1e3/float64(c.Launches))
+		}
+	}
+	fmt.Printf("    %d launches, graph %.1f µs, each kind by itself %.1f µs: %.2f µs a launch between them\n", cost.Launches,
+		float64(cost.Graph)/1e3, float64(sum)/1e3, float64(cost.Graph-sum)/1e3/float64(cost.Launches))
 }
 
 // kinds times the calls of a step by what they are, each kind as a graph of its own.
