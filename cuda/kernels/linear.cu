@@ -22,6 +22,9 @@
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
 #include "activations.cuh"
 
+// Asks for what lies at p to be brought to the second cache.
+DEVICE void prefetch(const float *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
 // For up to 8·NT rows. w: packed weights, padded to 32 rows. scale: a factor for each row
 // of w. x: activations in halves (formats.cuh), width of them a row. x_scale: a factor
 // for each row of x. y: float32 [n, pitch]. If OWN, x is not there yet: each block makes its
@@ -80,6 +83,9 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 
 	if (!BESIDE)
 		let_next_launch_begin();
+	else if (SOURCE == NORM || SOURCE == GATED) // the rest of a step has washed it out
+		for (int i = threadIdx.x * 8; i < (SOURCE == NORM ? a.cols : a.dim); i += blockDim.x * 8)
+			prefetch(a.norm + i);
 	wait_for_launch_ahead();
 
 	// The pieces of x that this lane feeds. One without a row takes another's: what
