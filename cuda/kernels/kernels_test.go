@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,20 +27,23 @@ func setting(t *testing.T, pattern string) string {
 }
 
 // inputs is what the PTX of a source for a target is made of, as the script build
-// hashes it.
+// hashes it: the source and the headers that it includes, flags, target and compiler.
 func inputs(t *testing.T, source, target string) []byte {
 	t.Helper()
 	var all bytes.Buffer
-	headers, err := filepath.Glob("*.cuh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range append([]string{source}, headers...) {
-		data, err := os.ReadFile(name)
+	include := regexp.MustCompile(`(?m)^#include "(.*)"$`)
+	list := []string{source}
+	for i := 0; i < len(list); i++ {
+		data, err := os.ReadFile(list[i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		all.Write(data)
+		for _, m := range include.FindAllSubmatch(data, -1) {
+			if name := string(m[1]); !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
 	}
 	flags, err := os.ReadFile("flags")
 	if err != nil {
