@@ -17,7 +17,7 @@ const PageTokens = 16
 const partition = 64
 
 // span is how many partitions are added up before their sum is added to that of the spans
-// before: a matter of arithmetic, alike in all kernels (kernels/attention.cu).
+// before: a matter of arithmetic, alike in all kernels (kernels/pages.cuh).
 const span = 16
 
 // taken is how many query heads of a key head one block takes; more are several blocks.
@@ -34,26 +34,28 @@ type attentionKernels struct {
 	attendTensor [4][3]*Kernel // the other types, on the tensor cores
 	attendMany   [4][3]*Kernel // for prompts
 	combine      *Kernel
+	turnStore    [4]*Kernel // store, with norms and rotations of q's and k's heads
 }
 
 // widths are those of heads that have kernels of their own.
 var widths = [3]int{64, 128, 256}
 
-func (t *attentionKernels) find(find func(**Kernel, string)) {
+func (t *attentionKernels) find(find func(to **Kernel, module, name string)) {
 	for kv := ops.KVF32; kv <= ops.KVQ8; kv++ {
-		find(&t.store[kv], "store_"+kv.String())
-		find(&t.attendAny[kv], "attend_"+kv.String()+"_any")
+		find(&t.store[kv], "store", "store_"+kv.String())
+		find(&t.turnStore[kv], "store", "turn_and_store_"+kv.String())
+		find(&t.attendAny[kv], "attend", "attend_"+kv.String()+"_any")
 		for i, dim := range widths {
 			if kv == ops.KVF32 {
-				find(&t.attendSingle[0][i], fmt.Sprintf("attend_f32_%d_g4", dim))
-				find(&t.attendSingle[1][i], fmt.Sprintf("attend_f32_%d_g8", dim))
+				find(&t.attendSingle[0][i], "attend", fmt.Sprintf("attend_f32_%d_g4", dim))
+				find(&t.attendSingle[1][i], "attend", fmt.Sprintf("attend_f32_%d_g8", dim))
 				continue
 			}
-			find(&t.attendTensor[kv][i], fmt.Sprintf("attend_%s_%d", kv, dim))
-			find(&t.attendMany[kv][i], fmt.Sprintf("prompt_%s_%d", kv, dim))
+			find(&t.attendTensor[kv][i], "attend", fmt.Sprintf("attend_%s_%d", kv, dim))
+			find(&t.attendMany[kv][i], "prompt", fmt.Sprintf("prompt_%s_%d", kv, dim))
 		}
 	}
-	find(&t.combine, "combine")
+	find(&t.combine, "combine", "combine")
 }
 
 // Cache is keys and values of a model on the device, in pages of [PageTokens]
@@ -99,6 +101,28 @@ func AttendScratch(r *Rows, heads, dim int) int64 {
 // Heads of 64, 128 and 256 values in 16 or 8 bits are attended to on the tensor
 // cores, those of sequences of more than [MaxRows] rows many rows at a time.
 func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, window int, scale float32, scratch Memory) error {
+	return k.attend(to, q, key, value, cache, r, layer, window, scale, scratch, attendWithin{})
+}
+
+// attendWithin is what happens within the launches of an attention.
+type attendWithin struct {
+	turn *headTurn // of q and k, as keys and values are stored
+	gate View      // to is multiplied by σ(gate), if there is one; rows of prompts are not
+}
+
+// headTurn is norms of the heads of q and k and their rotations.
+type headTurn struct {
+	qNorm, kNorm Memory
+	eps          float32
+	turns        *Turns
+}
+
+// gates tells whether attention of r may be multiplied by a gate within its launches.
+func (r *Rows) gates() bool {
+	return !slices.ContainsFunc(r.Sequences, func(s ops.Segment) bool { return s.Rows >= promptRows })
+}
+
+func (k *Kernels) attend(to, q, key, value View, cache *Cache, r *Rows, layer, window int, scale float32, scratch Memory, within attendWithin) error {
 	group := q.Heads / max(1, cache.Heads)
 	one := Rows{N: 1, Longest: r.Longest}
 	row := AttendScratch(&one, q.Heads, cache.Dim)
@@ -110,13 +134,10 @@ func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, w
 	case scratch.bytes < row:
 		return fmt.Errorf("cannot attend with %d bytes of scratch memory: a row needs %d", scratch.bytes, row)
 	}
-	d := k.device
-	a := d.args.Reset().Pointer(cache.Pages.at).view(key).view(value).Pointer(r.Positions.at).Pointer(r.Segments.at).
-		Pointer(r.Table.at).Int(r.TablePitch).Int(layer).Int(cache.Layers).Int(cache.Dim)
-	if err := k.store[cache.Type].Launch(Grid{X: cache.Heads, Y: r.N, Block: (cache.Dim + 31) &^ 31}, a); err != nil {
+	if err := k.keep(q, key, value, cache, r, layer, within.turn); err != nil {
 		return err
 	}
-	at := attending{to, q, cache, r, layer, window, group, scale * math.Log2E, scratch, int(scratch.bytes / row)}
+	at := attending{to, q, within.gate, cache, r, layer, window, group, scale * math.Log2E, scratch, int(scratch.bytes / row)}
 	prompt := -1
 	if cache.Type != ops.KVF32 {
 		prompt = slices.Index(widths[:], cache.Dim)
@@ -138,9 +159,29 @@ func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, w
 	return k.attendRows(&at, next, r.N)
 }
 
+// keep stores key and value of the rows in a layer of cache; before that q and key are
+// normalised and turned, if turn says how.
+func (k *Kernels) keep(q, key, value View, cache *Cache, r *Rows, layer int, turn *headTurn) error {
+	a, kernel := k.device.args.Reset(), k.store[cache.Type]
+	grid := Grid{X: cache.Heads, Y: r.N, Block: (cache.Dim + 31) &^ 31}
+	if turn == nil {
+		a.Pointer(cache.Pages.at).view(key).view(value)
+	} else {
+		kernel = k.turnStore[cache.Type]
+		grid.X = q.Heads + 2*cache.Heads
+		a.view(q).view(key).view(value).Pointer(turn.qNorm.at).Pointer(turn.kNorm.at).Int(q.Heads).Int(cache.Dim).Float(turn.eps).
+			Pointer(turn.turns.Cosine.at).Pointer(turn.turns.Sine.at).Int(turn.turns.Pairs).Pointer(cache.Pages.at)
+	}
+	a.Pointer(r.Positions.at).Pointer(r.Segments.at).Pointer(r.Table.at).Int(r.TablePitch).Int(layer).Int(cache.Layers)
+	if turn == nil {
+		a.Int(cache.Dim)
+	}
+	return kernel.Launch(grid, a)
+}
+
 // attending is what the launches of one attention have in common.
 type attending struct {
-	to, q                View
+	to, q, gate          View // gate: σ of it multiplies to, if it has heads
 	cache                *Cache
 	rows                 *Rows
 	layer, window, group int
@@ -196,6 +237,11 @@ func (k *Kernels) attendRows(t *attending, first, end int) error {
 		}
 		a = k.device.args.Reset().view(from(t.to, first)).Pointer(t.scratch.at).Pointer(t.rows.Positions.at + uint64(4*first)).
 			Int(parts).Int(t.window).Int(c.Dim).Int(partition).Int(span)
+		if t.gate.Heads > 0 {
+			a.view(from(t.gate, first))
+		} else {
+			a.view(View{})
+		}
 		if err := k.combine.Launch(combineGrid(t.q.Heads, n, c.Dim, (parts+span-1)/span), a); err != nil {
 			return err
 		}
@@ -234,7 +280,7 @@ func (k *Kernels) attendPrompt(t *attending, kernel *Kernel, first, n int) error
 		return err
 	}
 	a := k.device.args.Reset().view(from(t.to, first)).Pointer(t.scratch.at).Pointer(t.rows.Positions.at + uint64(4*first)).
-		Int(spans).Int(t.window).Int(c.Dim).Int(partition * span).Int(1)
+		Int(spans).Int(t.window).Int(c.Dim).Int(partition * span).Int(1).view(View{})
 	return k.combine.Launch(combineGrid(t.q.Heads, n, c.Dim, spans), a)
 }
 

@@ -14,6 +14,11 @@ type spacing struct {
 	blocks int  // of a product on an SM, which take half of it together; 0: all of it is used
 	whole  bool // prompts of few rows are attended to by blocks that go through all positions
 	thin   bool // splits of long rows in blocks of no more threads than they need
+	silu   bool // of a single row, SiLU happens in the product before it (fused.go)
+	conv   bool // of a single row, the convolution happens in the product before it
+	turn   bool // keys and values are stored by the launch that turns q and k
+	gate   bool // the sum over partitions is multiplied by its gate
+	fit    int  // most blocks of a product on an SM; 0: as many as there is room for
 }
 
 // besideStages are the units of weights on their way that kernels are compiled for.
@@ -40,17 +45,16 @@ func (b *besideKernels) find(find func(**Kernel, string)) {
 	}
 }
 
-func (b *besideKernels) allow(bytes int) error {
+func (b *besideKernels) all() []*Kernel {
+	var all []*Kernel
 	for i := range besideStages {
 		for _, kernel := range append([]*Kernel{b.ready[i]}, b.owned[i][:]...) {
 			if kernel != nil {
-				if err := kernel.Allow(bytes); err != nil {
-					return err
-				}
+				all = append(all, kernel)
 			}
 		}
 	}
-	return nil
+	return all
 }
 
 // besideOf is c divided so that it leaves half of an SM, with own bytes of shared memory for
@@ -102,8 +106,8 @@ func (k *Kernels) carve() error {
 
 // launchBeside launches such a product. All blocks ask for their whole share, so that no SM
 // gets more of them than others.
-func (k *Kernels) launchBeside(kernel *Kernel, m *Matrix, c choice, a *Args) error {
+func (k *Kernels) launchBeside(kernel *Kernel, out int, c choice, a *Args) error {
 	rows := 16 * c.abreast
-	return kernel.Launch(Grid{X: min((m.out+rows-1)/rows, k.device.facts.SMs*c.blocks), Block: 32 * c.splits * c.abreast,
+	return kernel.Launch(Grid{X: min((out+rows-1)/rows, k.device.facts.SMs*c.blocks), Block: 32 * c.splits * c.abreast,
 		Shared: besideRoom(&k.device.facts, c.blocks)}, a)
 }

@@ -60,7 +60,8 @@ func take(t testing.TB, p *Pool, bytes int64) Memory {
 	return m
 }
 
-// space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", "whole", or several.
+// space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", "whole", "silu", "conv", "turn", "gate",
+// "fuse" (the last four), "fit=2", or several.
 func space(t testing.TB, k *Kernels) {
 	t.Helper()
 	spaceAs(t, k, os.Getenv("VELO_SPACE"))
@@ -83,6 +84,18 @@ func spaceAs(t testing.TB, k *Kernels, words string) {
 			k.spacing.whole = true
 		case "thin":
 			k.spacing.thin = true
+		case "silu":
+			k.spacing.silu = true
+		case "conv":
+			k.spacing.conv = true
+		case "turn":
+			k.spacing.turn = true
+		case "gate":
+			k.spacing.gate = true
+		case "fit=2":
+			k.spacing.fit = 2
+		case "fuse":
+			k.spacing.silu, k.spacing.conv, k.spacing.turn, k.spacing.gate = true, true, true, true
 		default:
 			t.Fatalf("VELO_SPACE has no %s", word)
 		}

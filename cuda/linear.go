@@ -76,11 +76,13 @@ type Kernels struct {
 	fp4      *fp4Kernels // nil: not loaded
 	sampleKernels
 	beside  besideKernels
+	fused   fusedKernels
 	spacing spacing
 
 	own      *Pool  // what follows lies here
 	scratch  Memory // sums of parts of the columns
 	counters Memory // how many blocks are done with theirs
+	powers   Memory // of a row that a product left for the one behind it, a byte for 16 columns
 }
 
 // shape is how a product of up to 16 rows is compiled: row tiles a warp, and units
@@ -114,7 +116,7 @@ func (d *Device) Kernels() (*Kernels, error) {
 		}
 	}
 	k.elementKernels.find(func(to **Kernel, name string) { find(to, "elements", name) })
-	k.attentionKernels.find(func(to **Kernel, name string) { find(to, "attention", name) })
+	k.attentionKernels.find(find)
 	k.recurrentKernels.find(func(to **Kernel, name string) { find(to, "recurrent", name) })
 	k.chunkKernels.find(func(to **Kernel, name string) { find(to, "chunks", name) })
 	k.products.find(func(to **Kernel, name string) { find(to, "product", name) })
@@ -153,8 +155,13 @@ func (d *Device) Kernels() (*Kernels, error) {
 		}
 	}
 	k.beside.find(func(to **Kernel, name string) { find(to, "linear", name) })
-	if err == nil {
-		err = k.beside.allow(min(d.facts.Shared, portableShared))
+	k.fused.find(func(to **Kernel, name string) { find(to, "fused", name) })
+	for _, products := range [][]*Kernel{k.beside.all(), k.fused.all()} {
+		for _, kernel := range products {
+			if err == nil {
+				err = kernel.Allow(min(d.facts.Shared, portableShared))
+			}
+		}
 	}
 	if err == nil {
 		err = k.chunkKernels.allow()
@@ -165,11 +172,12 @@ func (d *Device) Kernels() (*Kernels, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.own, err = d.Pool(scratchBytes + counterBytes); err != nil {
+	if k.own, err = d.Pool(scratchBytes + counterBytes + powerBytes); err != nil {
 		return nil, fmt.Errorf("cannot place the scratch of the kernels on the GPU: %w", err)
 	}
 	k.scratch, _ = k.own.Take("scratch", scratchBytes)
 	k.counters, _ = k.own.Take("counters", counterBytes)
+	k.powers, _ = k.own.Take("powers", powerBytes)
 	return k, k.counters.Fill(0)
 }
 

@@ -83,19 +83,24 @@ func (k *Kernels) product(p *Product, c choice) error {
 	case n > MaxRows:
 		return k.promptProduct(p, productTile(m.out, n, k.device.facts.SMs))
 	case c.blocks > 0:
-		return k.launchBeside(k.beside.ready[c.shape], m, c, a)
+		return k.launchBeside(k.beside.ready[c.shape], m.out, c, a)
 	case c.shape == wideShape:
 		return k.wideProduct(m, c.splits, a)
 	}
-	return k.launchNarrow(k.narrow[m.format][tiles(n)-1][c.shape], m, c, c.narrowShared(m.format, n), a)
+	return k.launchNarrow(k.narrow[m.format][tiles(n)-1][c.shape], m.out, c, c.narrowShared(m.format, n), a)
 }
 
-// launchNarrow launches a product whose warps share columns, with so much shared memory.
-func (k *Kernels) launchNarrow(kernel *Kernel, m *Matrix, c choice, shared int, a *Args) error {
+// launchNarrow launches a product with out rows of W whose warps share columns, with so much
+// shared memory.
+func (k *Kernels) launchNarrow(kernel *Kernel, out int, c choice, shared int, a *Args) error {
 	threads := 32 * c.splits * c.abreast
 	rows := 16 * shapes[c.shape].tiles * c.abreast
-	blocks, sms := (m.out+rows-1)/rows, k.device.facts.SMs
-	if fit := kernel.resident(threads, shared); blocks > sms*fit {
+	blocks, sms := (out+rows-1)/rows, k.device.facts.SMs
+	fit := kernel.resident(threads, shared)
+	if most := k.spacing.fit; most > 0 {
+		fit = min(fit, most)
+	}
+	if blocks > sms*fit {
 		blocks = sms * fit
 	} else if even := (blocks + sms - 1) / sms; even < fit {
 		// All blocks are there at once, and those of the next launch besides. They are
@@ -115,7 +120,7 @@ const ownRows, ownTimes = 1, 3
 // themselves, if they can: the rows fit into shared memory beside the weights, into the
 // registers of the block, and lie at multiples of 16 bytes.
 func (k *Kernels) ownable(m *Matrix, a *activations, n int) (c choice, ok bool) {
-	if n > ownRows || a.source == siluSource || m.in%8 != 0 || a.x.first()%16 != 0 || a.x.Pitch%4 != 0 || a.gate.first()%16 != 0 || a.gate.Pitch%4 != 0 {
+	if n > ownRows || a.source == siluSource || !a.aligned(m.in) {
 		return c, false
 	}
 	c = plan(m, n)
@@ -123,6 +128,11 @@ func (k *Kernels) ownable(m *Matrix, a *activations, n int) (c choice, ok bool) 
 		return b, true
 	}
 	return c, c.holds(m) && c.ownShared(m, n) <= portableShared
+}
+
+// aligned tells whether rows of cols values lie at multiples of 16 bytes.
+func (a *activations) aligned(cols int) bool {
+	return cols%8 == 0 && a.x.first()%16 == 0 && a.x.Pitch%4 == 0 && a.gate.first()%16 == 0 && a.gate.Pitch%4 == 0
 }
 
 // holds tells whether the registers of a block have room for a row.
@@ -142,9 +152,9 @@ func (k *Kernels) ownProduct(p *Product, a *activations, n int, c choice) error 
 	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
 	a.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits).Bool(p.Add)
 	if c.blocks > 0 {
-		return k.launchBeside(k.beside.owned[c.shape][a.source], m, c, args)
+		return k.launchBeside(k.beside.owned[c.shape][a.source], m.out, c, args)
 	}
-	return k.launchNarrow(k.owned[m.format][c.shape][a.source], m, c, c.ownShared(m, n), args)
+	return k.launchNarrow(k.owned[m.format][c.shape][a.source], m.out, c, c.ownShared(m, n), args)
 }
 
 // wideProduct launches a product of 9 to 16 rows. Where rows alone do not fill the

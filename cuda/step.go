@@ -167,6 +167,17 @@ func (b *Backend) dispatchAll(calls []call) error {
 			continue
 		}
 		b.device.tape.enter(c)
+		n, err := b.fused(calls, i)
+		if n == 0 && err == nil {
+			n, err = b.fusedAttention(calls[i:])
+		}
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			i += n - 1
+			continue
+		}
 		if turned(calls[i:]) {
 			for j := range turnedCalls {
 				calls[i+j].dst.buffer.writes++

@@ -5,6 +5,7 @@
 //
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
 #include "activations.cuh"
+#include "heads.cuh"
 
 // to = x / √(mean(x²)+eps) ⊙ w for head blockIdx.x of row blockIdx.y; to may be x. A
 // thread has eight neighbours, as in activations.cuh, so that the result is the same bits.
@@ -17,9 +18,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 	__align__(16) float v[8], scale[8];
 	for (int first = 0; first < dim; first += blockDim.x * 8) {
 		eight(v, x, first + threadIdx.x * 8, dim);
-		float sum = square_sum(v);
-		for (int i = 16; i; i /= 2)
-			sum += __shfl_xor_sync(~0u, sum, i);
+		const float sum = warp_sum(square_sum(v));
 		if (threadIdx.x % 32 == 0)
 			groups[first / 256 + threadIdx.x / 32] = sum;
 	}
@@ -144,36 +143,9 @@ EMBED(embed_nvfp4, NVFP4)
 extern "C" __global__ void __launch_bounds__(32)
     norm_rope(float *q, int q_pitch, int q_stride, float *k, int k_pitch, int k_stride, const float *q_norm, const float *k_norm,
               int heads, int dim, float eps, const float *cosine, const float *sine, int pairs) {
-	__shared__ __align__(16) float row[256];
-	__shared__ float groups[1];
 	begin();
 	const bool query = blockIdx.x < heads;
 	float *x = query ? q + (size_t)blockIdx.y * q_pitch + (size_t)blockIdx.x * q_stride
 	                 : k + (size_t)blockIdx.y * k_pitch + (size_t)(blockIdx.x - heads) * k_stride;
-	const int i = threadIdx.x * 8;
-	__align__(16) float v[8], scale[8];
-	eight(v, x, i, dim);
-	eight(scale, query ? q_norm : k_norm, i, dim);
-	float sum = square_sum(v);
-	for (int j = 16; j; j /= 2)
-		sum += __shfl_xor_sync(~0u, sum, j);
-	groups[0] = sum;
-	__syncwarp();
-	const float factor = 1 / sqrtf(sum_of(groups, dim) / dim + eps);
-#pragma unroll
-	for (int j = 0; j < 8; j++)
-		row[i + j] = v[j] * scale[j] * factor;
-	__syncwarp();
-#pragma unroll
-	for (int j = 0; j < 8; j++) {
-		const int at = i + j, pair = at < pairs ? at : at - pairs;
-		if (at >= dim)
-			break;
-		if (pair >= pairs) {
-			x[at] = row[at];
-			continue;
-		}
-		const float a = row[pair], b = row[pair + pairs], c = cosine[blockIdx.y * pairs + pair], s = sine[blockIdx.y * pairs + pair];
-		x[at] = at < pairs ? a * c - b * s : b * c + a * s;
-	}
+	norm_rope_head(x, query ? q_norm : k_norm, dim, eps, cosine + blockIdx.y * pairs, sine + blockIdx.y * pairs, pairs, 0);
 }

@@ -9,7 +9,7 @@
 // [key dim, value dim]; layers are layer_size values apart, slots slot_size.
 //
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
-#include "mma.cuh"
+#include "activations.cuh"
 
 const int TAPS = 8;   // most taps
 const int AHEAD = 16; // rows on their way through the delta rule
@@ -72,41 +72,43 @@ DEVICE void convolve_channel(float *x, int pitch, const float *w, float *states,
 // A matrix of few rows, in 16 bits: row number row of it with one row of x, which is
 // divided by √(mean(x²)+eps) and multiplied by norm first unless norm is null. Such a
 // product is all latency, so x stays float32, and weights are asked for before the launch
-// ahead has ended. In a packed unit of 16 rows by 32 columns a row has 16 bytes for each of
-// its lanes (pack.cu).
+// ahead has ended. Sums are of 256 columns each, then of those, as in narrow.cuh.
 DEVICE void few_row(const u8 *w, const float *scale, const float *x, const float *norm, float eps, const float *bias, float *y,
                     int cols, int units, int add, int row) {
 	const int MOST = 8;
-	const uint4 *from = (const uint4 *)(w + (size_t)(row / 16) * units * 1024) + row % 16 / 8 * 32 + row % 8 * 4;
+	__shared__ float sums[MOST * 4], squares[MOST * 4];
+	const uint4 *from = few_weights(w, units, row);
 	uint4 weights[MOST];
 #pragma unroll
 	for (int j = 0; j < MOST; j++) {
-		const int i = threadIdx.x + j * 128;
-		weights[j] = i < 4 * units ? __ldg(from + i / 4 * 64 + i % 4) : make_uint4(0, 0, 0, 0);
+		const int c = (threadIdx.x + j * 128) * 8;
+		weights[j] = c < 32 * units ? __ldg(from + few_place(c)) : make_uint4(0, 0, 0, 0);
 	}
 	wait_for_launch_ahead();
-	float sum = 0, squares = 0;
 #pragma unroll
 	for (int j = 0; j < MOST; j++) {
-		const int i = threadIdx.x + j * 128, col = i / 8 * 64 + i % 4 * 16 + i % 8 / 4 * 8;
-		if (i >= 4 * units)
+		const int c = (threadIdx.x + j * 128) * 8;
+		if (j * 1024 >= cols)
 			break;
 		__align__(16) float v[8], n[8];
-		eight(v, x, col, cols);
-		if (norm)
-			eight(n, norm, col, cols);
-		const u32 *pairs = (const u32 *)&weights[j];
+		eight(v, x, c, cols);
+		if (norm) {
+			eight(n, norm, c, cols);
+			const float square = warp_sum(square_sum(v));
+			if (threadIdx.x % 32 == 0)
+				squares[j * 4 + threadIdx.x / 32] = square;
 #pragma unroll
-		for (int k = 0; k < 8; k++) {
-			squares += v[k] * v[k];
-			sum += (norm ? v[k] * n[k] : v[k]) * half_value((u16)(pairs[k / 2] >> (k % 2 * 16)));
+			for (int k = 0; k < 8; k++)
+				v[k] *= n[k];
 		}
+		const float sum = warp_sum(dot_halves(v, weights[j]));
+		if (threadIdx.x % 32 == 0)
+			sums[j * 4 + threadIdx.x / 32] = sum;
 	}
-	sum = block_sum(sum);
-	if (norm) {
-		__syncthreads();
-		sum *= 1 / sqrtf(block_sum(squares) / cols + eps);
-	}
+	__syncthreads();
+	float sum = sum_of(sums, cols);
+	if (norm)
+		sum *= 1 / sqrtf(sum_of(squares, cols) / cols + eps);
 	if (threadIdx.x == 0) {
 		sum *= scale[row];
 		if (bias)

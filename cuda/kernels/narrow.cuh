@@ -1,0 +1,375 @@
+// The product for up to 8·NT rows whose warps share the columns of their rows of W; what it
+// may do to a single row before it is multiplied, and to the result.
+//
+// Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
+#pragma once
+#include "activations.cuh"
+
+// Asks for what lies at p to be brought to the second cache.
+DEVICE void prefetch(const float *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+// What becomes of the sums: they are stored, or, of a single row, the lower half of W's rows
+// are gates of the upper half and the product behind is left halves (SWIGLU), or the first of
+// them are inputs of a causal convolution (CONVOLVED).
+enum End { STORED, SWIGLU, CONVOLVED };
+
+// silu(gate) ⊙ up in halves, in the order of activations, and for each 16 columns the power
+// of two that they were divided by, plus 127.
+struct Left {
+	u16 *halves;
+	u8 *powers;
+};
+
+// The convolution of the first cols outputs with w [cols, taps], of up to 4 taps, and SiLU; the
+// state of the sequence as recurrent.cu has it.
+const int TAPS_WITHIN = 4;
+struct Convolution {
+	const float *w;
+	float *states;
+	u64 slot_size, layer_at;
+	const int *slots;
+	int cols, taps;
+};
+
+// A product with a matrix of few rows, in 16 bits, that reads the same normalised row in
+// float32: a block has one of its rows, the last blocks the first ones.
+struct FewRows {
+	const u8 *w;
+	const float *scale, *bias;
+	float *y;
+	int rows, units;
+};
+
+const int OWN_WARPS = 16; // of a block at most
+
+struct Behind {
+	Left left;
+	Convolution convolution;
+	FewRows few;
+};
+
+// A block's row of a matrix of few rows while its row of x is prepared, MOST times eight values
+// a thread. The order of sums is that of recurrent.cu.
+template <int MOST> struct FewRow {
+	const FewRows &f;
+	float *groups;
+	int row, cols;
+	uint4 weights[MOST];
+
+	DEVICE FewRow(const FewRows &f, float *groups, int cols) : f(f), groups(groups), row(gridDim.x - 1 - blockIdx.x), cols(cols) {
+		const uint4 *from = few_weights(f.w, f.units, row);
+#pragma unroll
+		for (int m = 0; m < MOST; m++) {
+			const int c = (threadIdx.x + m * blockDim.x) * 8;
+			weights[m] = row < f.rows && c < 32 * f.units ? __ldg(from + few_place(c)) : make_uint4(0, 0, 0, 0);
+		}
+	}
+	DEVICE void part(int m, const float (&v)[8]) {
+		if (row >= f.rows)
+			return;
+		const float sum = warp_sum(dot_halves(v, weights[m]));
+		if (threadIdx.x % 32 == 0)
+			groups[m * (blockDim.x / 32) + threadIdx.x / 32] = sum;
+	}
+	DEVICE void whole(float factor) {
+		if (row >= f.rows || threadIdx.x >= 32)
+			return;
+		const float sum = sum_of(groups, cols) * factor * f.scale[row];
+		if (threadIdx.x == 0)
+			f.y[row] = f.bias ? __fadd_rn(sum, f.bias[row]) : sum;
+	}
+};
+
+// Brings a row that a product left, with the powers of 16 columns each, to the power of the
+// whole row, which is given in every thread. A thread has eight neighbours MOST times at most.
+template <int MOST> DEVICE float bring(const Activations &a, u16 *to) {
+	__shared__ u32 tops[32];
+	const u16 *halves = (const u16 *)a.x;
+	const u8 *powers = (const u8 *)a.gate;
+	uint4 v[MOST];
+	u32 power[MOST], top = 0;
+#pragma unroll
+	for (int m = 0; m < MOST; m++) {
+		const int at = (threadIdx.x + m * blockDim.x) * 8, group = at / 64 * 4 + at % 32 / 8; // see piece
+		const bool there = group * 16 < a.cols;
+		v[m] = there ? *(const uint4 *)(halves + at) : make_uint4(0, 0, 0, 0);
+		power[m] = there ? powers[group] : 0;
+	}
+#pragma unroll
+	for (int m = 0; m < MOST; m++)
+		top = max(top, power[m]);
+	top = __reduce_max_sync(~0u, top);
+	if (threadIdx.x % 32 == 0)
+		tops[threadIdx.x / 32] = top;
+	__syncthreads();
+	top = __reduce_max_sync(~0u, threadIdx.x % 32 < blockDim.x / 32 ? tops[threadIdx.x % 32] : 0);
+#pragma unroll
+	for (int m = 0; m < MOST; m++) {
+		const int at = (threadIdx.x + m * blockDim.x) * 8, k = top - power[m];
+		if (at >= a.width)
+			break;
+		u32 *pairs = (u32 *)&v[m];
+		if (k <= 24) { // 2^−k is a half
+			const u32 by = (k < 15 ? (u32)(15 - k) << 10 : 1u << (24 - k)) * 0x10001u;
+#pragma unroll
+			for (int j = 0; j < 4; j++)
+				pairs[j] = half2_mul(pairs[j], by);
+		} else {
+			const float by = power_of_two(-min(k, 126));
+#pragma unroll
+			for (int j = 0; j < 4; j++)
+				pairs[j] = half_bits(half_value((u16)pairs[j]) * by) | (u32)half_bits(half_value((u16)(pairs[j] >> 16)) * by) << 16;
+		}
+		*(uint4 *)(to + at) = v[m];
+	}
+	return __uint_as_float(top << 23);
+}
+
+// For up to 8·NT rows. w: packed weights, padded to 32 rows. scale: a factor for each row
+// of w. x: activations in halves (formats.cuh), width of them a row. x_scale: a factor
+// for each row of x. y: float32 [n, pitch]. If OWN, x is not there yet: each block makes its
+// own copy in shared memory of what a says, while its first weights are on their way.
+// rows: of W, with SWIGLU half of them. units: units a row tile. splits: warps that share the
+// columns; a block has a multiple of them and takes as many groups of 16·RT rows at a time, with
+// SWIGLU a tile of gates and one of what they multiply, one after the other if RT is 1. add: y +=
+// instead of y =. If BESIDE, the block leaves room for those of the next launch, which are let
+// begin first of all. END: what becomes of sums, see Behind. If BESIDE, or if a row is brought
+// or its sums are not just stored, sums are kept of the n columns only.
+template <class F, int RT, int NT, int STAGES, bool OWN, Source SOURCE, bool BESIDE = false, End END = STORED>
+DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
+                   const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
+                   int units, int n, int pitch, int splits, int add, int width, const Activations &a,
+                   const Behind &behind = Behind{}) {
+	extern __shared__ __align__(128) u8 shared[];
+	const bool LEAN = BESIDE || SOURCE == BROUGHT || END != STORED;
+	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT;
+	const int GROUP = END == SWIGLU ? 16 : ROWS, TURNS = END == SWIGLU && RT == 1 ? 2 : 1; // rows of a group, and times that a warp has one
+	const int WIDTH = LEAN ? (OWN ? 1 : n | 1) : 8 * NT + 1; // odd, for other banks than its neighbours
+	if (BESIDE)
+		let_next_launch_begin();
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+	const int g = lane / 4, t = lane % 4;
+	const int split = warp % splits, abreast = warps / splits;
+	const int groups = (rows + GROUP - 1) / GROUP, jump = gridDim.x * abreast;
+	const int begin = split * units / splits, count = (split + 1) * units / splits - begin;
+	const int first = blockIdx.x * abreast + warp / splits;
+	float *sums = (float *)(shared + (size_t)warps * RING); // twice, so that the last ones can still be added up
+
+	// What is still to be copied: from where, how many units before the next row
+	// group, how many in all.
+	const u8 *from = w + ((size_t)first * (GROUP / 16) * units + begin) * F::BYTES + lane * 16;
+	const size_t tile = (size_t)units * F::BYTES * (END == SWIGLU ? rows / 16 : 1);
+	const size_t next_group = ((size_t)jump * (GROUP / 16) * units - count) * F::BYTES;
+	int until = count, left = first < groups ? (groups - first + jump - 1) / jump * count * TURNS : 0;
+	bool second = false; // of the two tiles of a group
+	auto copy = [&](u32 to) {
+		if (left > 0) {
+#pragma unroll
+			for (int r = 0; r < RT; r++) {
+				const u8 *p = from + r * tile;
+				copy16(to + r * F::BYTES, p);
+				copy16(to + r * F::BYTES + 512, p + 512);
+				if (F::BYTES > 1024 && lane < 8)
+					copy16(to + r * F::BYTES + 1024, p + 1024);
+			}
+			left--;
+			from += F::BYTES;
+			if (--until == 0) {
+				until = count;
+				if (TURNS == 1)
+					from += next_group;
+				else
+					from += second ? next_group - tile : tile - (size_t)count * F::BYTES;
+				second = !second;
+			}
+		}
+		copy_commit();
+	};
+	// The slot to be read next, and the one read last, which is free.
+	const u32 ring = shared_address(shared) + warp * RING;
+	u32 at = ring, free = ring + RING - SLOT;
+#pragma unroll
+	for (int i = 0; i < STAGES - 1; i++)
+		copy(ring + i * SLOT + lane * 16);
+
+	if (!BESIDE)
+		let_next_launch_begin();
+	else if (SOURCE == NORM || SOURCE == GATED) // the rest of a step has washed it out
+		for (int i = threadIdx.x * 8; i < (SOURCE == NORM ? a.cols : a.dim); i += blockDim.x * 8)
+			prefetch(a.norm + i);
+
+	// The pieces of x that this lane feeds. One without a row takes another's: what
+	// becomes of it is not looked at.
+	const uint4 *xs[NT];
+	u32 own = 0;
+	if (OWN) {
+		// Rows lie 64 bytes apart from where they would, for other banks than their neighbours.
+		__shared__ float powers[8];
+		__shared__ float few_groups[END == CONVOLVED ? OWN_TIMES * OWN_WARPS : 1];
+		u8 *at = (u8 *)(sums + 2 * warps * ROWS * WIDTH);
+		if (END == CONVOLVED) {
+			FewRow<OWN_TIMES> few(behind.few, few_groups, a.cols);
+			wait_for_launch_ahead();
+			const float power = prepare<SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, 0, (u16 *)at, 0, few);
+			if (threadIdx.x == 0)
+				powers[0] = power;
+		} else {
+			wait_for_launch_ahead();
+			for (int i = 0; i < n; i++) {
+				u16 *to = (u16 *)(at + i * (2 * width + 64));
+				const float power = SOURCE == BROUGHT ? bring<BESIDE ? BROUGHT_BESIDE : BROUGHT_TIMES>(a, to) : prepare<SOURCE == BROUGHT ? PLAIN : SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, i, to, i % 2);
+				if (threadIdx.x == 0)
+					powers[i] = power;
+			}
+		}
+		__syncthreads();
+		x_scale = powers;
+		own = shared_address(at) + min(g, n - 1) * (2 * width + 64) + (begin * F::PIECES * 4 + t) * 16;
+	} else {
+		wait_for_launch_ahead();
+#pragma unroll
+		for (int i = 0; i < NT; i++)
+			xs[i] = x + (size_t)min(8 * i + g, n - 1) * (width / 8) + begin * F::PIECES * 4 + t;
+	}
+	uint4 v[NT][F::PIECES];
+	auto fetch = [&](int unit) {
+#pragma unroll
+		for (int i = 0; i < NT * F::PIECES; i++)
+			v[i / F::PIECES][i % F::PIECES] = OWN ? shared16(own + (unit * F::PIECES + i) * 64)
+			                                      : __ldg(xs[i / F::PIECES] + (unit * F::PIECES + i % F::PIECES) * 4);
+	};
+	fetch(0);
+
+	// What this thread will write, asked for ahead: the first of its outputs.
+	const int OUTPUTS = (END == SWIGLU ? 16 : ROWS) * abreast; // of a turn and row of x
+	int turn = 0;
+	for (int base = blockIdx.x * abreast; base < groups; base += jump) {
+		float held = 0; // of the first tile of two
+#pragma unroll 1
+		for (int tile_of = 0; tile_of < TURNS; tile_of++) {
+			const int group = base + warp / splits;
+			const int mine = (threadIdx.x + blockDim.x - turn / TURNS % warps * 32) % blockDim.x;
+			const int row0 = base * GROUP + mine % OUTPUTS;
+			const int w_row = END == SWIGLU && TURNS == 2 ? row0 + tile_of * rows : row0;
+			float factor = 1, shift = 0, up_factor = 1, up_shift = 0;
+			float weights[TAPS_WITHIN], past[TAPS_WITHIN];
+			float *state = 0;
+			if (mine < OUTPUTS * n && row0 < rows) {
+				factor = __ldg(scale + w_row);
+				if (bias)
+					shift = __ldg(bias + w_row);
+				if (END == SWIGLU && TURNS == 1) {
+					up_factor = __ldg(scale + rows + row0);
+					if (bias)
+						up_shift = __ldg(bias + rows + row0);
+				}
+				if (END == CONVOLVED && row0 < behind.convolution.cols) {
+					const Convolution &c = behind.convolution;
+					state = c.states + *c.slots * c.slot_size + c.layer_at + row0;
+#pragma unroll
+					for (int j = 0; j < TAPS_WITHIN; j++) {
+						weights[j] = j < c.taps ? __ldg(c.w + row0 * c.taps + j) : 0;
+						past[j] = j < c.taps - 1 ? state[(size_t)j * c.cols] : 0;
+					}
+				}
+			}
+			float c[RT][NT][4];
+#pragma unroll
+			for (int i = 0; i < RT * NT * 4; i++)
+				c[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
+			if (group < groups)
+#pragma unroll 1
+				for (int unit = 1; unit <= count; unit++) {
+					copy_wait<STAGES - 2>();
+					__syncwarp();
+					copy(free + lane * 16);
+#pragma unroll
+					for (int r = 0; r < RT; r++)
+						F::template multiply<NT>(c[r], at + r * F::BYTES, lane, v);
+					free = at;
+					at = at + SLOT == ring + RING ? ring : at + SLOT;
+					fetch(unit == count ? 0 : unit);
+				}
+			float *to = sums + turn % 2 * warps * ROWS * WIDTH + warp * ROWS * WIDTH;
+#pragma unroll
+			for (int i = 0; i < RT * NT * 4; i++)
+				if (!LEAN || i / 4 % NT * 8 + 2 * t + i % 2 < (OWN ? 1 : n))
+					to[(i / (4 * NT) * 16 + g + i % 4 / 2 * 8) * WIDTH + i / 4 % NT * 8 + 2 * t + i % 2] =
+					    c[i / (4 * NT)][i / 4 % NT][i % 4];
+			__syncthreads();
+			// The sum of row m of the block's, in tile r of a warp's, for a row of x.
+			auto total = [&](int m, int r, int row) {
+				const float *part = sums + turn % 2 * warps * ROWS * WIDTH +
+				                    (m / GROUP * splits * ROWS + r * 16 + m % GROUP) * WIDTH + row;
+				float sum = 0;
+#pragma unroll 1
+				for (int s = 0; s < splits; s++, part += ROWS * WIDTH)
+					sum += *part;
+				return sum;
+			};
+			if (END == SWIGLU) {
+				if (mine < (OUTPUTS + 31) / 32 * 32) { // whole warps, half of which share a power
+					const bool there = mine < OUTPUTS && row0 < rows;
+					float gate = 0, up = 0;
+					if (there) {
+						gate = total(mine, 0, 0) * factor * *x_scale;
+						if (bias)
+							gate = __fadd_rn(gate, shift);
+						if (TURNS == 1) {
+							up = total(mine, RT - 1, 0) * up_factor * *x_scale;
+							if (bias)
+								up = __fadd_rn(up, up_shift);
+						} else if (tile_of == 0)
+							held = gate;
+						else {
+							up = gate;
+							gate = held;
+						}
+					}
+					if (tile_of == TURNS - 1) {
+						const float h = gate * sigmoid_of(gate) * up;
+						u32 top = there ? __float_as_uint(h) & 0x7fffffffu : 0;
+						for (int i = 8; i; i /= 2)
+							top = max(top, __shfl_xor_sync(~0u, top, i));
+						const int e = exponent_of(top);
+						if (there) {
+							behind.left.halves[piece(row0 & ~7) + row0 % 8] = half_bits(h * power_of_two(-e));
+							if (row0 % 16 == 0)
+								behind.left.powers[row0 / 16] = (u8)(e + 127);
+						}
+					}
+				}
+			} else
+				for (int i = mine; i < OUTPUTS * n; i += blockDim.x) {
+					int m = i % OUTPUTS, row = i / OUTPUTS, out = base * ROWS + m;
+					if (out >= rows)
+						continue;
+					float sum = total(m, 0, row);
+					if (i != mine && out != row0) {
+						factor = __ldg(scale + out);
+						shift = bias ? __ldg(bias + out) : 0;
+					}
+					sum = sum * factor * x_scale[row];
+					if (bias)
+						sum += shift;
+					float *p = y + (size_t)row * pitch + out;
+					if (END == CONVOLVED && state) {
+						const Convolution &c = behind.convolution;
+						float all = 0;
+#pragma unroll
+						for (int j = 0; j < TAPS_WITHIN; j++) {
+							if (j == c.taps - 1)
+								past[j] = sum;
+							if (j > 0 && j < c.taps)
+								state[(size_t)(j - 1) * c.cols] = past[j];
+							if (j < c.taps)
+								all = __fmaf_rn(weights[j], past[j], all);
+						}
+						sum = all / (1 + expf(-all));
+					}
+					*p = add ? *p + sum : sum;
+				}
+			turn++;
+		}
+	}
+}
