@@ -33,6 +33,7 @@ type attentionKernels struct {
 	attendSingle [2][3]*Kernel // float32, heads of 64, 128, 256 with up to 4 and up to 8 query heads a key head
 	attendTensor [4][3]*Kernel // the other types, on the tensor cores
 	attendMany   [4][3]*Kernel // for prompts
+	attendOne    [3]*Kernel    // bf16, for rows that are their sequences' only ones, with what is before and behind
 	combine      *Kernel
 	turnStore    [4]*Kernel // store, with norms and rotations of q's and k's heads
 }
@@ -54,6 +55,9 @@ func (t *attentionKernels) find(find func(to **Kernel, module, name string)) {
 			find(&t.attendTensor[kv][i], "attend", fmt.Sprintf("attend_%s_%d", kv, dim))
 			find(&t.attendMany[kv][i], "prompt", fmt.Sprintf("prompt_%s_%d", kv, dim))
 		}
+	}
+	for i, dim := range widths {
+		find(&t.attendOne[i], "one", fmt.Sprintf("attend_one_%d", dim))
 	}
 	find(&t.combine, "combine", "combine")
 }
@@ -108,6 +112,20 @@ func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, w
 type attendWithin struct {
 	turn *headTurn // of q and k, as keys and values are stored
 	gate View      // to is multiplied by σ(gate), if there is one; rows of prompts are not
+	one  bool      // with turn, rows that are their sequences' only ones are one launch, if it is possible
+}
+
+// single tells whether each row is its sequence's only one.
+func (r *Rows) single() bool {
+	return len(r.Sequences) == r.N && !slices.ContainsFunc(r.Sequences, func(s ops.Segment) bool { return s.Rows != 1 })
+}
+
+// oneKernel is which of attendOne is for a cache, −1 if none.
+func (k *Kernels) oneKernel(c *Cache) int {
+	if c.Type != ops.KVBF16 {
+		return -1
+	}
+	return slices.Index(widths[:], c.Dim)
 }
 
 // headTurn is norms of the heads of q and k and their rotations.
@@ -134,10 +152,19 @@ func (k *Kernels) attend(to, q, key, value View, cache *Cache, r *Rows, layer, w
 	case scratch.bytes < row:
 		return fmt.Errorf("cannot attend with %d bytes of scratch memory: a row needs %d", scratch.bytes, row)
 	}
-	if err := k.keep(q, key, value, cache, r, layer, within.turn); err != nil {
-		return err
+	single := -1
+	if within.one && within.turn != nil && r.single() && int(scratch.bytes/row) >= r.N {
+		single = k.oneKernel(cache)
+	}
+	if single < 0 {
+		if err := k.keep(q, key, value, cache, r, layer, within.turn); err != nil {
+			return err
+		}
 	}
 	at := attending{to, q, within.gate, cache, r, layer, window, group, scale * math.Log2E, scratch, int(scratch.bytes / row)}
+	if single >= 0 {
+		return k.attendSingles(&at, k.attendOne[single], key, value, within.turn)
+	}
 	prompt := -1
 	if cache.Type != ops.KVF32 {
 		prompt = slices.Index(widths[:], cache.Dim)
@@ -223,11 +250,8 @@ func (k *Kernels) attendRows(t *attending, first, end int) error {
 		grid := Grid{X: c.Heads * ((t.group + taken - 1) / taken), Y: parts, Z: n, Block: 256}
 		a := t.places(k.device, first).Pointer(t.scratch.at)
 		if tensor {
-			// As many partitions a block as leave no block waiting for room.
-			grid.Block = 128
-			room := k.device.facts.SMs * kernel.resident(grid.Block, (c.Dim+32)*32+9<<9)
-			each := (grid.X*parts*n + room - 1) / room
-			grid.Y = (parts + each - 1) / each
+			var each int
+			grid, each = k.splitGrid(t, kernel, n, 0)
 			a.Int(parts).Int(each)
 		} else {
 			a.Int(c.Dim)
@@ -235,18 +259,63 @@ func (k *Kernels) attendRows(t *attending, first, end int) error {
 		if err := kernel.Launch(grid, a); err != nil {
 			return err
 		}
-		a = k.device.args.Reset().view(from(t.to, first)).Pointer(t.scratch.at).Pointer(t.rows.Positions.at + uint64(4*first)).
-			Int(parts).Int(t.window).Int(c.Dim).Int(partition).Int(span)
-		if t.gate.Heads > 0 {
-			a.view(from(t.gate, first))
-		} else {
-			a.view(View{})
-		}
-		if err := k.combine.Launch(combineGrid(t.q.Heads, n, c.Dim, (parts+span-1)/span), a); err != nil {
+		if err := k.combineParts(t, first, n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// splitGrid is the shape of a launch of attention on the tensor cores for n rows, with more bytes of
+// shared memory than it takes of itself: as many partitions a block, each, as leave no block waiting
+// for room.
+func (k *Kernels) splitGrid(t *attending, kernel *Kernel, n, more int) (g Grid, each int) {
+	c, parts := t.cache, t.rows.partitions()
+	g = Grid{X: c.Heads * ((t.group + taken - 1) / taken), Z: n, Block: 128}
+	room := k.device.facts.SMs * kernel.resident(g.Block, (c.Dim+32)*32+9<<9+more)
+	each = (g.X*parts*n + room - 1) / room
+	g.Y = (parts + each - 1) / each
+	return g, each
+}
+
+// combineParts launches the sum over the partitions of n rows from row first on.
+func (k *Kernels) combineParts(t *attending, first, n int) error {
+	c, parts := t.cache, t.rows.partitions()
+	a := k.device.args.Reset().view(from(t.to, first)).Pointer(t.scratch.at).Pointer(t.rows.Positions.at + uint64(4*first)).
+		Int(parts).Int(t.window).Int(c.Dim).Int(partition).Int(span)
+	if t.gate.Heads > 0 {
+		a.view(from(t.gate, first))
+	} else {
+		a.view(View{})
+	}
+	return k.combine.Launch(combineGrid(t.q.Heads, n, c.Dim, (parts+span-1)/span), a)
+}
+
+// attendSingles launches rows that are their sequences' only ones, with norms, rotations and the
+// store; where all partitions are of one span the last block of some heads adds them up.
+func (k *Kernels) attendSingles(t *attending, kernel *Kernel, key, value View, turn *headTurn) error {
+	n, parts := t.rows.N, t.rows.partitions()
+	grid, each := k.splitGrid(t, kernel, n, 8<<10)
+	within := parts <= span && int64(4*grid.X*n) <= k.counters.bytes
+	a := t.places(k.device, 0).Pointer(t.scratch.at).Int(parts).Int(each).
+		Pointer(key.first()).Pointer(value.first()).Pointer(turn.qNorm.at).Pointer(turn.kNorm.at).
+		Pointer(turn.turns.Cosine.at).Pointer(turn.turns.Sine.at).Int(key.Pitch).Int(key.Stride).Int(value.Pitch).Int(value.Stride).
+		Float(turn.eps).Int(turn.turns.Pairs).Pointer(t.scratch.at)
+	to := t.to
+	if !within {
+		to = View{}
+	}
+	a.Pointer(to.first())
+	if t.gate.Heads > 0 {
+		a.Pointer(t.gate.first())
+	} else {
+		a.Pointer(0)
+	}
+	a.Int(to.Pitch).Int(to.Stride).Int(t.gate.Pitch).Int(t.gate.Stride).Pointer(k.counters.at)
+	if err := kernel.Launch(grid, a); err != nil || within {
+		return err
+	}
+	return k.combineParts(t, 0, n)
 }
 
 // combineGrid is the shape of the launch that adds up so many spans of n rows: a warp has two.

@@ -12,13 +12,15 @@ import "fmt"
 // spacing is how products are divided to that end; nothing is the way of plan alone.
 type spacing struct {
 	blocks int  // of a product on an SM, which take half of it together; 0: all of it is used
+	carved bool // all kernels prefer shared memory to the first cache
 	whole  bool // prompts of few rows are attended to by blocks that go through all positions
 	thin   bool // splits of long rows in blocks of no more threads than they need
 	silu   bool // of a single row, SiLU happens in the product before it (fused.go)
 	conv   bool // of a single row, the convolution happens in the product before it
 	turn   bool // keys and values are stored by the launch that turns q and k
 	gate   bool // the sum over partitions is multiplied by its gate
-	fit    int  // most blocks of a product on an SM; 0: as many as there is room for
+	one    bool // rows that are their sequences' only ones are attended to in one launch, with turn
+	gates  int  // most blocks of a product with SiLU on an SM; 0: as many as there is room for
 }
 
 // besideStages are the units of weights on their way that kernels are compiled for.
@@ -91,12 +93,12 @@ func (c choice) besideShared(n int) int {
 	return c.splits * c.abreast * (besideStages[c.shape]*formats[NVFP4].bytes + 2*16*4*(n|1))
 }
 
-// carve makes all kernels prefer all of an SM's first level as shared memory, as products do,
-// so that they can be there beside each other.
-func (k *Kernels) carve() error {
+// carve makes all kernels prefer so many percent of an SM's first level as shared memory, as
+// products do with 100, so that they can be there beside each other; −1 leaves it to the driver.
+func (k *Kernels) carve(percent int) error {
 	for _, m := range k.device.modules {
 		for _, kernel := range m.kernels {
-			if err := kernel.carve(100); err != nil {
+			if err := kernel.carve(percent); err != nil {
 				return err
 			}
 		}

@@ -60,8 +60,8 @@ func take(t testing.TB, p *Pool, bytes int64) Memory {
 	return m
 }
 
-// space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", "whole", "silu", "conv", "turn", "gate",
-// "fuse" (the last four), "fit=2", or several.
+// space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", "whole", "silu", "conv", "turn", "gate", "one",
+// "fuse" (the last five), "gates=2", or several.
 func space(t testing.TB, k *Kernels) {
 	t.Helper()
 	spaceAs(t, k, os.Getenv("VELO_SPACE"))
@@ -69,6 +69,11 @@ func space(t testing.TB, k *Kernels) {
 
 func spaceAs(t testing.TB, k *Kernels, words string) {
 	t.Helper()
+	if k.spacing.carved {
+		if err := k.carve(-1); err != nil {
+			t.Fatal(err)
+		}
+	}
 	k.spacing = spacing{}
 	for _, word := range strings.Fields(words) {
 		switch word {
@@ -77,7 +82,8 @@ func spaceAs(t testing.TB, k *Kernels, words string) {
 		case "blocks=2":
 			k.spacing.blocks = 2
 		case "carve":
-			if err := k.carve(); err != nil {
+			k.spacing.carved = true
+			if err := k.carve(100); err != nil {
 				t.Fatal(err)
 			}
 		case "whole":
@@ -92,10 +98,12 @@ func spaceAs(t testing.TB, k *Kernels, words string) {
 			k.spacing.turn = true
 		case "gate":
 			k.spacing.gate = true
-		case "fit=2":
-			k.spacing.fit = 2
+		case "one":
+			k.spacing.one = true
+		case "gates=2":
+			k.spacing.gates = 2
 		case "fuse":
-			k.spacing.silu, k.spacing.conv, k.spacing.turn, k.spacing.gate = true, true, true, true
+			k.spacing.silu, k.spacing.conv, k.spacing.turn, k.spacing.gate, k.spacing.one = true, true, true, true, true
 		default:
 			t.Fatalf("VELO_SPACE has no %s", word)
 		}

@@ -104,6 +104,9 @@ func (k *Kernels) launchFused(kind int, m *Matrix, c choice, out int, a *Args) e
 	if c.blocks > 0 {
 		return k.launchBeside(k.fused.beside[c.shape][kind], out, c, a)
 	}
+	if kind == swigluProduct {
+		c.most = k.spacing.gates
+	}
 	kernel := k.fused.whole[slices.Index(fusedFormats[:], m.format)][c.shape][kind]
 	return k.launchNarrow(kernel, out, c, c.fusedShared(m), a)
 }
@@ -288,7 +291,7 @@ func (b *Backend) fusedConvolution(calls []call, i int, a *activations) (int, er
 // first, with the attention behind them and its gate, as far as these are: how many calls.
 func (b *Backend) fusedAttention(calls []call) (n int, err error) {
 	s := &b.k.spacing
-	var within attendWithin
+	within := attendWithin{one: s.one}
 	if turned(calls) && len(calls) > turnedCalls && s.turn {
 		c := &calls[turnedCalls]
 		if c.kind == attendCall && c.x == calls[0].dst && c.k == calls[1].dst && c.rows == calls[0].rows {

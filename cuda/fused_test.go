@@ -291,3 +291,74 @@ func TestFusedAttention(t *testing.T) {
 		}
 	}
 }
+
+// TestAttendOne holds attention of rows that are their sequences' only ones in one launch against
+// launches of their own, by the bits of what comes out and of what is stored.
+func TestAttendOne(t *testing.T) {
+	rt := newRowsTest(t)
+	mark := rt.p.used
+	for _, s := range []struct{ heads, group, dim, pairs, window int }{{2, 6, 256, 32, 0}, {1, 8, 64, 32, 100}, {2, 1, 128, 64, 0}, {1, 11, 128, 8, 0}, {1, 2, 256, 128, 1}} {
+		for _, longest := range []int{128, 1024, 2048} { // the last of two spans
+			t.Run(fmt.Sprint(s, longest), func(t *testing.T) {
+				rt.T, rt.p.used = t, mark
+				const layers, layer, rows = 2, 1, 4
+				c := &Cache{Layers: layers, Heads: s.heads, Dim: s.dim, Type: ops.KVBF16}
+				pages := longest / PageTokens
+				c.Pages = take(t, rt.p, int64(rows*pages)*c.PageBytes())
+				start := make([]uint16, c.Pages.Bytes()/2)
+				for i := range start {
+					start[i] = uint16(math.Float32bits(float32(rt.r.NormFloat64())) >> 16)
+				}
+				var table []int32
+				for _, page := range rt.r.Perm(rows * pages) {
+					table = append(table, int32(page))
+				}
+				r := &Rows{N: rows, Positions: upload(rt, []int32{0, int32(rt.r.IntN(longest)), 64, int32(longest - 1)}), Segments: upload(rt, []int32{2, 0, 3, 1}),
+					Table: upload(rt, table), TablePitch: pages, Longest: longest - 1, Sequences: make([]ops.Segment, rows)}
+				for i := range r.Sequences {
+					r.Sequences[i] = ops.Segment{Row: i, Rows: 1}
+				}
+				queries := s.heads * s.group
+				width := (2*queries + 2*s.heads) * s.dim // of q, gates, k, v
+				x, xs := rt.values(rows * width)
+				part := func(at, heads, stride int) View { return View{xs, width, at * s.dim, heads, s.dim, stride * s.dim} }
+				q, gate, k, v := part(0, queries, 2), part(1, queries, 2), part(2*queries, s.heads, 1), part(2*queries+s.heads, s.heads, 1)
+				scratch := take(t, rt.p, AttendScratch(r, queries, s.dim))
+				_, qNorm := rt.values(s.dim)
+				_, kNorm := rt.values(s.dim)
+				inverse := make([]float32, s.pairs)
+				for i := range inverse {
+					inverse[i] = float32(math.Pow(1e6, -float64(i)/float64(s.pairs)))
+				}
+				turns := &Turns{take(t, rt.p, int64(rows*s.pairs*4)), take(t, rt.p, int64(rows*s.pairs*4)), s.pairs}
+				rt.check(rt.k.Turn(turns, r.Positions, upload(rt, inverse), 1, rows))
+				out := newOutput(t, rt.p, rows*queries*s.dim)
+				run := func(within attendWithin) (values []float32, held []byte) {
+					rt.check(Upload(c.Pages, start))
+					rt.check(Upload(xs, x))
+					rt.check(scratch.Fill(0xff))
+					out.poison(t)
+					rt.check(rt.k.attend(View{out.all, queries * s.dim, 0, queries, s.dim, s.dim}, q, k, v, c, r, layer, s.window, 0.1, scratch, within))
+					held = make([]byte, c.Pages.Bytes())
+					rt.check(Download(c.Pages, held))
+					return out.read(t, out.n), held
+				}
+				for _, gate := range []View{{}, gate} {
+					turn := &headTurn{qNorm, kNorm, 1e-6, turns}
+					want, stored := run(attendWithin{turn: turn, gate: gate})
+					for range 2 { // the second time with the counters of the first
+						got, held := run(attendWithin{turn: turn, gate: gate, one: true})
+						if !slices.Equal(held, stored) {
+							t.Fatal("keys and values are stored in other bits")
+						}
+						for i := range want {
+							if got[i] != want[i] {
+								t.Fatalf("value %d of row %d is %g instead of %g", i%(queries*s.dim), i/(queries*s.dim), got[i], want[i])
+							}
+						}
+					}
+				}
+			})
+		}
+	}
+}

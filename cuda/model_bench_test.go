@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"velo/engine/model"
+	"velo/engine/ops"
 	"velo/engine/sample"
 	"velo/engine/synthetic"
 )
@@ -21,7 +23,8 @@ var benched = []string{"qwen3.6-27b:nvfp4", "qwen3.5-9b:nvfp4", "qwen3.5-9b:fp8"
 // BenchmarkModel times steps of models of true shapes with random weights: decode for
 // 1 to 16 sequences, with what each kind of kernel takes, and prefill. VELO_BENCH
 // chooses by the beginning of a name, "qwen3.5-9b:nvfp4" for example; VELO_ROWS is how
-// many rows of a prompt are a step, and then there is no decode.
+// many rows of a prompt are a step, and then there is no decode. VELO_SPACES are ways to space
+// products (device_test.go), separated by semicolons, to be compared by steps of VELO_DECODE rows.
 func BenchmarkModel(b *testing.B) {
 	for _, name := range benched {
 		if !strings.HasPrefix(name, os.Getenv("VELO_BENCH")) {
@@ -32,7 +35,7 @@ func BenchmarkModel(b *testing.B) {
 			if n, err := strconv.Atoi(os.Getenv("VELO_ROWS")); err == nil {
 				rows, promptsOnly = n, true
 			}
-			backend := newBackend(b, BackendOptions{Rows: rows})
+			backend := newBackend(b, BackendOptions{Rows: rows, KV: ops.KVBF16})
 			defer backend.Close()
 			begin := time.Now()
 			w, err := synthetic.Open(name)
@@ -55,8 +58,12 @@ func BenchmarkModel(b *testing.B) {
 						b.Fatal(err)
 					}
 					fmt.Printf("space [%s]\n", words)
-					for _, n := range []int{1, 2, 4, 8, 16} {
-						decode(b, m, backend, name, n, 128)
+					for n := range strings.FieldsSeq(cmp.Or(os.Getenv("VELO_DECODE"), "1 2 4 8 16")) {
+						rows, err := strconv.Atoi(n)
+						if err != nil {
+							b.Fatal(err)
+						}
+						decode(b, m, backend, name, rows, 128)
 					}
 					gaps(b, m, backend, 1, 128)
 				}

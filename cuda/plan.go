@@ -9,6 +9,7 @@ type choice struct {
 	splits  int // parts of the columns
 	shape   int // of shapes, or wideShape
 	abreast int // row groups that a block works on at once
+	most    int // blocks of an SM; 0: as many as there is room for
 	blocks  int // of an SM, half of which is left to the next launch; 0: it is not, else shape is of besideStages
 }
 
@@ -97,8 +98,8 @@ func (k *Kernels) launchNarrow(kernel *Kernel, out int, c choice, shared int, a 
 	rows := 16 * shapes[c.shape].tiles * c.abreast
 	blocks, sms := (out+rows-1)/rows, k.device.facts.SMs
 	fit := kernel.resident(threads, shared)
-	if most := k.spacing.fit; most > 0 {
-		fit = min(fit, most)
+	if c.most > 0 {
+		fit = min(fit, c.most)
 	}
 	if blocks > sms*fit {
 		blocks = sms * fit

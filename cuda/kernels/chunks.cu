@@ -90,7 +90,7 @@ DEVICE void convolve_stretch(float *x, int pitch, const float *w, float *states,
 #pragma unroll
 			for (int j = 0; j < MOST; j++)
 				if (j < taps)
-					sum += weights[j] * past[j];
+					sum = __fmaf_rn(weights[j], past[j], sum);
 #pragma unroll
 			for (int j = 0; j < MOST - 1; j++)
 				past[j] = past[j + 1];

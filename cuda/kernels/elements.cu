@@ -143,9 +143,10 @@ EMBED(embed_nvfp4, NVFP4)
 extern "C" __global__ void __launch_bounds__(32)
     norm_rope(float *q, int q_pitch, int q_stride, float *k, int k_pitch, int k_stride, const float *q_norm, const float *k_norm,
               int heads, int dim, float eps, const float *cosine, const float *sine, int pairs) {
+	__shared__ float head[256];
 	begin();
 	const bool query = blockIdx.x < heads;
 	float *x = query ? q + (size_t)blockIdx.y * q_pitch + (size_t)blockIdx.x * q_stride
 	                 : k + (size_t)blockIdx.y * k_pitch + (size_t)(blockIdx.x - heads) * k_stride;
-	norm_rope_head(x, query ? q_norm : k_norm, dim, eps, cosine + blockIdx.y * pairs, sine + blockIdx.y * pairs, pairs, 0);
+	norm_rope_head(x, x, 0, head, query ? q_norm : k_norm, dim, eps, cosine + blockIdx.y * pairs, sine + blockIdx.y * pairs, pairs);
 }

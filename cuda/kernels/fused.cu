@@ -7,7 +7,7 @@
 #include "narrow.cuh"
 
 // w to splits: as linear.cu has them, of one row. With 80 registers an SM has three blocks of
-// 256 threads.
+// 256 threads; with 96 and two blocks there is room for one of the delta rule beside them.
 #define SWIGLU_PRODUCT(name, F, RT, STAGES, BESIDE, BLOCKS)                                                                \
 	extern "C" __global__ void __maxnreg__(BLOCKS == 2 ? 64 : 80)                                                      \
 	    name##_swiglu(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias, int rows, \
@@ -18,7 +18,7 @@
 		                                                     a.width, a, behind);                                  \
 	}
 #define CONVOLVED_PRODUCT(name, F, RT, STAGES, BESIDE, BLOCKS)                                                             \
-	extern "C" __global__ void __launch_bounds__(512, BLOCKS)                                                          \
+	extern "C" __global__ void __maxnreg__(BLOCKS == 2 ? 64 : 96)                                                      \
 	    name##_convolved(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias,    \
 	                     float *y, int rows, int units, int splits, const __grid_constant__ Convolution convolution,  \
 	                     const __grid_constant__ FewRows few) {                                                        \

@@ -4,19 +4,18 @@
 #pragma once
 #include "sums.cuh"
 
-// Head x of dim values, 256 at most, is normalised, then turned, by one warp. cosine and sine:
-// of the row, pairs of them. turned, if not null, is shared memory that gets the result too.
-DEVICE void norm_rope_head(float *x, const float *norm, int dim, float eps, const float *cosine, const float *sine, int pairs,
-                           float *turned) {
-	__shared__ __align__(16) float row[256];
-	__shared__ float groups[1];
+// Products and sums are rounded as they stand here, so that every kernel has the same bits.
+
+// Head x of dim values, 256 at most, is normalised, then turned, by one warp, which has row, 256
+// floats of shared memory, for itself. cosine and sine: of the row of activations, pairs of them.
+// The result goes to to and to turned, in shared memory, unless they are null; to may be x.
+DEVICE void norm_rope_head(const float *x, float *to, float *turned, float *row, const float *norm, int dim, float eps,
+                           const float *cosine, const float *sine, int pairs) {
 	const int i = threadIdx.x % 32 * 8;
 	__align__(16) float v[8], scale[8];
 	eight(v, x, i, dim);
 	eight(scale, norm, i, dim);
-	groups[0] = warp_sum(square_sum(v));
-	__syncwarp();
-	const float factor = 1 / sqrtf(sum_of(groups, dim) / dim + eps);
+	const float factor = 1 / sqrtf(warp_sum(square_sum(v)) / dim + eps);
 #pragma unroll
 	for (int j = 0; j < 8; j++)
 		row[i + j] = v[j] * scale[j] * factor;
@@ -29,10 +28,12 @@ DEVICE void norm_rope_head(float *x, const float *norm, int dim, float eps, cons
 		float value = row[at];
 		if (pair < pairs) {
 			const float a = row[pair], b = row[pair + pairs], c = cosine[pair], s = sine[pair];
-			value = at < pairs ? a * c - b * s : b * c + a * s;
+			value = at < pairs ? __fmaf_rn(a, c, -__fmul_rn(b, s)) : __fmaf_rn(b, c, __fmul_rn(a, s));
 		}
-		x[at] = value;
+		if (to)
+			to[at] = value;
 		if (turned)
 			turned[at] = value;
 	}
+	__syncwarp();
 }

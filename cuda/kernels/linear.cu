@@ -175,9 +175,9 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 						continue;
 					float sum = total[r][i][2 * upper + j] * factor * x_scale[row];
 					if (bias)
-						sum += shift;
+						sum = __fadd_rn(sum, shift);
 					float *p = y + (size_t)row * pitch + out;
-					*p = add ? *p + sum : sum;
+					*p = add ? __fadd_rn(*p, sum) : sum;
 				}
 		}
 }

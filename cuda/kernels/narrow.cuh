@@ -125,6 +125,8 @@ template <int MOST> DEVICE float bring(const Activations &a, u16 *to) {
 	return __uint_as_float(top << 23);
 }
 
+// Where a product is added to something, the rounding is said, so that no two kernels differ.
+//
 // For up to 8·NT rows. w: packed weights, padded to 32 rows. scale: a factor for each row
 // of w. x: activations in halves (formats.cuh), width of them a row. x_scale: a factor
 // for each row of x. y: float32 [n, pitch]. If OWN, x is not there yet: each block makes its
@@ -351,7 +353,7 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 					}
 					sum = sum * factor * x_scale[row];
 					if (bias)
-						sum += shift;
+						sum = __fadd_rn(sum, shift);
 					float *p = y + (size_t)row * pitch + out;
 					if (END == CONVOLVED && state) {
 						const Convolution &c = behind.convolution;
@@ -367,7 +369,7 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 						}
 						sum = all / (1 + expf(-all));
 					}
-					*p = add ? *p + sum : sum;
+					*p = add ? __fadd_rn(*p, sum) : sum;
 				}
 			turn++;
 		}

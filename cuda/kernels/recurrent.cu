@@ -56,7 +56,7 @@ DEVICE void convolve_channel(float *x, int pitch, const float *w, float *states,
 #pragma unroll
 			for (int j = 0; j < TAPS; j++)
 				if (j < taps)
-					sum += weights[j] * past[j];
+					sum = __fmaf_rn(weights[j], past[j], sum);
 #pragma unroll
 			for (int j = 0; j < TAPS - 1; j++)
 				past[j] = past[j + 1];
@@ -112,8 +112,8 @@ DEVICE void few_row(const u8 *w, const float *scale, const float *x, const float
 	if (threadIdx.x == 0) {
 		sum *= scale[row];
 		if (bias)
-			sum += bias[row];
-		y[row] = add ? y[row] + sum : sum;
+			sum = __fadd_rn(sum, bias[row]);
+		y[row] = add ? __fadd_rn(y[row], sum) : sum;
 	}
 }
 

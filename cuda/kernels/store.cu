@@ -63,14 +63,15 @@ DEVICE void turn_and_store(float *q, int q_pitch, int q_stride, float *k, int k_
                            int v_stride, const float *q_norm, const float *k_norm, int heads, int dim, float eps,
                            const float *cosine, const float *sine, int pairs, u8 *pages, const int *positions,
                            const int *segments, const int *table, int table_pitch, int layer, int layers) {
-	__shared__ float turned[256];
+	__shared__ float normed[256], turned[256];
 	begin();
 	const int row = blockIdx.y, pairs_of_heads = (gridDim.x - heads) / 2, i = threadIdx.x, position = positions[row];
 	int head = blockIdx.x;
 	cosine += row * pairs, sine += row * pairs;
 	if (head < heads) {
+		float *x = q + (size_t)row * q_pitch + (size_t)head * q_stride;
 		if (i < 32)
-			norm_rope_head(q + (size_t)row * q_pitch + (size_t)head * q_stride, q_norm, dim, eps, cosine, sine, pairs, 0);
+			norm_rope_head(x, x, 0, normed, q_norm, dim, eps, cosine, sine, pairs);
 		return;
 	}
 	head -= heads;
@@ -78,8 +79,9 @@ DEVICE void turn_and_store(float *q, int q_pitch, int q_stride, float *k, int k_
 	head %= pairs_of_heads;
 	u8 *block = pages + place(TYPE, table[(size_t)segments[row] * table_pitch + position / PAGE], layer, layers, pairs_of_heads, head, dim);
 	if (key) {
+		float *x = k + (size_t)row * k_pitch + (size_t)head * k_stride;
 		if (i < 32)
-			norm_rope_head(k + (size_t)row * k_pitch + (size_t)head * k_stride, k_norm, dim, eps, cosine, sine, pairs, turned);
+			norm_rope_head(x, x, turned, normed, k_norm, dim, eps, cosine, sine, pairs);
 		__syncthreads();
 		keep<TYPE>(block, 0, position % PAGE, i, dim, i < dim ? turned[i] : 0);
 	} else
