@@ -5,10 +5,14 @@ package cuda
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"velo/engine/model"
 	"velo/engine/ops"
+	"velo/engine/weights"
 )
 
 // ways calls f with each way to divide a product of a single row with m of such a kind.
@@ -359,6 +363,46 @@ func TestAttendOne(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestFusedLaunches: a step of one row of a hybrid model has five launches a layer, but for the
+// last layer, whose SiLU nothing is known to follow.
+func TestFusedLaunches(t *testing.T) {
+	b := newBackend(t, BackendOptions{KV: ops.KVBF16, Eager: true})
+	c := &weights.Config{Architecture: weights.Qwen35, Layers: 3, Hidden: 1024, Heads: 4, KVHeads: 2, HeadDim: 64, Intermediate: 96, Vocab: 300,
+		MaxPosition: 4096, RopeTheta: 1e6, PartialRotary: 1, RMSEps: 1e-6, QKNorm: true, NormOnePlus: true, AttentionGate: true, LinearKeyHeads: 2,
+		LinearValueHeads: 16, LinearKeyDim: 64, LinearValueDim: 64, ConvKernel: 4,
+		LayerTypes: []string{weights.LinearAttention, weights.FullAttention, weights.LinearAttention}}
+	m, err := model.New(c, made{c}, b, model.Options{Tokens: 900, Sequences: 8, Outputs: 128})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logits [][]float32
+	for _, words := range []string{"", "fuse"} {
+		spaceAs(t, b.k, words)
+		s := sequence(t, m)
+		feed(t, m, s, []int32{1, 2, 3, 4, 5})
+		b.device.tape = &tape{}
+		got := feed(t, m, s, []int32{7})
+		var names []string
+		for _, l := range b.device.tape.launches {
+			names = append(names, l.kernel.name)
+		}
+		b.device.tape = nil
+		s.Free()
+		if words == "" {
+			logits = got
+			continue
+		}
+		sameBits(t, "fused", got, logits)
+		list := strings.Join(names, " ")
+		delta := `\S+_convolved`
+		mlp := ` \S+_swiglu \S+_brought`
+		want := `^embed_\S+ (` + delta + `) delta_64 \S+_own_gated` + mlp + ` \S+_own_norm turns attend_one_64 \S+_own` + mlp + ` (` + delta + `) delta_64 `
+		if !regexp.MustCompile(want).MatchString(list) {
+			t.Errorf("the launches are %s", list)
 		}
 	}
 }

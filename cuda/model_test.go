@@ -289,13 +289,16 @@ type made struct{ c *weights.Config }
 
 func (s made) Tensor(name string) (*weights.Tensor, bool) {
 	c := s.c
-	queries, pairs := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	queries, pairs, gates := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim, 0
+	if c.AttentionGate {
+		gates = queries
+	}
 	keys, values := c.LinearKeyHeads*c.LinearKeyDim, c.LinearValueHeads*c.LinearValueDim
 	parts := strings.Split(name, ".")
 	shape, ok := map[string][]int{
 		"embed_tokens": {c.Vocab, c.Hidden}, "lm_head": {c.Vocab, c.Hidden}, "norm": {c.Hidden},
 		"input_layernorm": {c.Hidden}, "post_attention_layernorm": {c.Hidden}, "q_norm": {c.HeadDim}, "k_norm": {c.HeadDim},
-		"q_proj": {queries, c.Hidden}, "k_proj": {pairs, c.Hidden}, "v_proj": {pairs, c.Hidden}, "o_proj": {c.Hidden, queries},
+		"q_proj": {queries + gates, c.Hidden}, "k_proj": {pairs, c.Hidden}, "v_proj": {pairs, c.Hidden}, "o_proj": {c.Hidden, queries},
 		"gate_proj": {c.Intermediate, c.Hidden}, "up_proj": {c.Intermediate, c.Hidden}, "down_proj": {c.Hidden, c.Intermediate},
 		"in_proj_qkv": {keys + keys + values, c.Hidden}, "in_proj_z": {values, c.Hidden}, "out_proj": {c.Hidden, values},
 		"in_proj_a": {c.LinearValueHeads, c.Hidden}, "in_proj_b": {c.LinearValueHeads, c.Hidden}, "conv1d": {keys + keys + values, 1, c.ConvKernel},
