@@ -211,7 +211,7 @@ func (b *Backend) fusedMLP(calls []call, i int, a *activations) (int, error) {
 		return 0, nil
 	}
 	o := b.operands[down.m.in]
-	o.values, o.scales, o.n = b.values, b.scales, 1
+	o.values, o.scales, o.n = b.values.Memory, b.scales, 1
 	b.state.operand = nil
 	for _, c := range calls[i : i+3] {
 		c.dst.buffer.writes++
@@ -322,7 +322,7 @@ func (b *Backend) fusedAttention(calls []call) (n int, err error) {
 		calls[i].dst.buffer.writes++
 	}
 	b.device.tape.enter(c)
-	return n, b.k.attend(c.dst.view(), c.x.view(), c.k.view(), c.v.view(), &c.cache.pair, &r, int(c.layer), int(c.window), c.float(), b.scratch, within)
+	return n, b.k.attend(c.dst.view(), c.x.view(), c.k.view(), c.v.view(), &c.cache.pair, &r, int(c.layer), int(c.window), c.float(), b.scratch.Memory, within)
 }
 
 func sameHeads(a, b *tensor) bool { return a.heads == b.heads && a.dim == b.dim }
