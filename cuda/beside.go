@@ -85,7 +85,7 @@ func besideOf(c choice, m *Matrix, n, own int, f *Facts, blocks int) (choice, bo
 // besideRoom is the dynamic shared memory of one of so many blocks that have half of an SM:
 // each takes 1 KiB for itself, and 1.5 KiB that kernels have of fixed size.
 func besideRoom(f *Facts, blocks int) int {
-	return min(portableShared-1536, f.SharedSM/2/blocks-1024-1536) &^ 127
+	return min(portableShared, f.SharedSM/2/blocks-1024-1536) &^ 127
 }
 
 // besideShared is what units on their way and sums of n columns, twice, take of a block.

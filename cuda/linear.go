@@ -184,10 +184,10 @@ func (d *Device) Kernels() (*Kernels, error) {
 // Close frees the memory that the kernels have for themselves.
 func (k *Kernels) Close() error { return k.own.Close() }
 
-// portableShared is the dynamic shared memory that a block may ask for on every device
-// since compute capability 8.0: of the 99 KiB that the smaller ones have, what the static
-// variables of a product take is a part: up to 1,408 bytes.
-const portableShared = 99<<10 - 1536
+// portableShared is the dynamic shared memory that a block may ask for beside what its kernel has of
+// fixed size, 2 KiB at most: together they are what a block has on every device since
+// compute capability 8.6, GB10 among them.
+const portableShared = 97 << 10
 
 // Matrix is the weight of a linear layer on the device, [Out, In].
 type Matrix struct {
