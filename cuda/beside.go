@@ -20,6 +20,7 @@ type spacing struct {
 	turn   bool // keys and values are stored by the launch that turns q and k
 	gate   bool // the sum over partitions is multiplied by its gate
 	one    bool // rows that are their sequences' only ones are attended to in one launch, with turn
+	fat    bool // products of a row that was left for them take all of an SM, whatever blocks says
 	gates  int  // most blocks of a product with SiLU on an SM; 0: as many as there is room for
 }
 

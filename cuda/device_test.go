@@ -61,7 +61,7 @@ func take(t testing.TB, p *Pool, bytes int64) Memory {
 }
 
 // space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", "whole", "silu", "conv", "turn", "gate", "one",
-// "fuse" (the last five), "gates=2", or several.
+// "fuse" (the last five), "gates=2", "fat", or several.
 func space(t testing.TB, k *Kernels) {
 	t.Helper()
 	spaceAs(t, k, os.Getenv("VELO_SPACE"))
@@ -100,6 +100,8 @@ func spaceAs(t testing.TB, k *Kernels, words string) {
 			k.spacing.gate = true
 		case "one":
 			k.spacing.one = true
+		case "fat":
+			k.spacing.fat = true
 		case "gates=2":
 			k.spacing.gates = 2
 		case "fuse":

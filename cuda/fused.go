@@ -80,6 +80,9 @@ func (k *Kernels) fusable(m *Matrix, kind int) (c choice, ok bool) {
 	}
 	c = plan(m, 1)
 	for _, blocks := range []int{k.spacing.blocks, min(k.spacing.blocks, 1)} {
+		if kind == broughtProduct && k.spacing.fat {
+			break
+		}
 		if b, ok := besideOf(c, m, 1, ownBytes(m, 1), &k.device.facts, blocks); ok && b.takes(m, kind) {
 			return b, true
 		}
