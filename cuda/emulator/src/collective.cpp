@@ -178,6 +178,11 @@ bool codeFlow(const Spelling &s, const Operands &o, Coding &c) {
 		c.run = fence;
 		return s.only("gl cta sys gpu sc acq_rel", 0);
 	}
+	if (b == "prefetch") { // changes nothing that a program can see
+		c.run = nothing;
+		c.operand(8);
+		return s.only("global L1 L2", 0);
+	}
 	if (b == "griddepcontrol") {
 		c.run = s.has("wait") ? nothing : letNext;
 		c.flow = s.has("wait") ? Flow::dependency : Flow::plain;

@@ -50,7 +50,7 @@ const std::unordered_map<std::string_view, Family> families = {
 	{"shfl", codeCollective}, {"vote", codeCollective}, {"redux", codeCollective}, {"activemask", codeCollective},
 	{"mma", codeMatrix}, {"ldmatrix", codeMatrix},
 	{"bra", codeFlow}, {"ret", codeFlow}, {"exit", codeFlow}, {"trap", codeFlow}, {"membar", codeFlow}, {"fence", codeFlow},
-	{"bar", codeFlow}, {"barrier", codeFlow}, {"griddepcontrol", codeFlow},
+	{"bar", codeFlow}, {"barrier", codeFlow}, {"griddepcontrol", codeFlow}, {"prefetch", codeFlow},
 };
 
 // Constants, each once, as 32 equal values.
