@@ -25,7 +25,7 @@ type spacing struct {
 }
 
 // besideStages are the units of weights on their way that kernels are compiled for.
-var besideStages = [...]int{3, 4, 5, 6}
+var besideStages = [...]int{3, 4, 5}
 
 // besideWarps is the most warps of a product on an SM: half of its registers at 64 a thread.
 const besideWarps = 16
