@@ -519,7 +519,9 @@ func TestTypes(t *testing.T) {
 				processor := cpu.New(cpu.Options{Workers: 4, Exact: true})
 				defer processor.Close()
 				a, b := bind(t, w, source, gpu), bind(t, w, source, processor)
-				tokens := words(a, rand.Uint64(), 90)
+				seed := rand.Uint64()
+				t.Logf("seed %d", seed)
+				tokens := words(a, seed, 90)
 				var got, want [][]float32
 				x, y := sequence(t, a), sequence(t, b)
 				for i, n := 0, 0; i < len(tokens); i += n {
