@@ -58,7 +58,7 @@ func TestPictures(t *testing.T) {
 
 func TestSuites(t *testing.T) {
 	names, err := fs.Glob(Suites(), "*.json")
-	if err != nil || len(names) != 14 {
-		t.Fatalf("%d built-in suites (%v), want 14", len(names), err)
+	if err != nil || len(names) != 15 {
+		t.Fatalf("%d built-in suites (%v), want 15", len(names), err)
 	}
 }
