@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -60,8 +61,8 @@ func take(t testing.TB, p *Pool, bytes int64) Memory {
 	return m
 }
 
-// space divides products as VELO_SPACE says: "blocks=1", "blocks=2", "thin", "carve", "whole", "silu", "conv", "turn", "gate", "one",
-// "fuse" (the last five), "gates=2", "fat", or several.
+// space makes launches otherwise, as VELO_SPACE says: "teams=N", "whole", "silu", "conv", "turn", "gate", "one",
+// "fuse", which is the last five; see spacing.
 func space(t testing.TB, k *Kernels) {
 	t.Helper()
 	spaceAs(t, k, os.Getenv("VELO_SPACE"))
@@ -69,27 +70,11 @@ func space(t testing.TB, k *Kernels) {
 
 func spaceAs(t testing.TB, k *Kernels, words string) {
 	t.Helper()
-	if k.spacing.carved {
-		if err := k.carve(-1); err != nil {
-			t.Fatal(err)
-		}
-	}
 	k.spacing = spacing{}
 	for _, word := range strings.Fields(words) {
 		switch word {
-		case "blocks=1":
-			k.spacing.blocks = 1
-		case "blocks=2":
-			k.spacing.blocks = 2
-		case "carve":
-			k.spacing.carved = true
-			if err := k.carve(100); err != nil {
-				t.Fatal(err)
-			}
 		case "whole":
 			k.spacing.whole = true
-		case "thin":
-			k.spacing.thin = true
 		case "silu":
 			k.spacing.silu = true
 		case "conv":
@@ -100,14 +85,19 @@ func spaceAs(t testing.TB, k *Kernels, words string) {
 			k.spacing.gate = true
 		case "one":
 			k.spacing.one = true
-		case "fat":
-			k.spacing.fat = true
-		case "gates=2":
-			k.spacing.gates = 2
 		case "fuse":
 			k.spacing.silu, k.spacing.conv, k.spacing.turn, k.spacing.gate, k.spacing.one = true, true, true, true, true
 		default:
-			t.Fatalf("VELO_SPACE has no %s", word)
+			if kinds, ok := strings.CutPrefix(word, "apart="); ok {
+				k.spacing.apart = kinds
+				break
+			}
+			number, found := strings.CutPrefix(word, "teams=")
+			n, err := strconv.Atoi(number)
+			if !found || err != nil {
+				t.Fatalf("VELO_SPACE has no %s", word)
+			}
+			k.spacing.teams = n
 		}
 	}
 }

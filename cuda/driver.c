@@ -28,7 +28,7 @@ typedef struct {
 } launch_config;
 
 enum {
-	FUNCTION_MAX_DYNAMIC_SHARED = 8, FUNCTION_CARVEOUT = 9, /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+	FUNCTION_MAX_DYNAMIC_SHARED = 8, /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	CAPTURE_RELAXED = 2,             /* CU_STREAM_CAPTURE_MODE_RELAXED */
 	HOST_PORTABLE_MAPPED = 3,        /* CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP */
 	PROGRAMMATIC_SERIALIZATION = 6,  /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
@@ -116,11 +116,6 @@ int velo_launch(CUcontext context, CUfunction f, unsigned grid_x, unsigned grid_
 int velo_function_limit(CUcontext context, CUfunction f, int shared) {
 	CURRENT(context);
 	return driver.setAttribute(f, FUNCTION_MAX_DYNAMIC_SHARED, shared);
-}
-
-int velo_function_carveout(CUcontext context, CUfunction f, int percent) {
-	CURRENT(context);
-	return driver.setAttribute(f, FUNCTION_CARVEOUT, percent);
 }
 
 int velo_function_attribute(CUcontext context, CUfunction f, int attribute, int *value) {

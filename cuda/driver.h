@@ -18,7 +18,6 @@ const char *velo_error_text(int code);
 int velo_launch(CUcontext context, CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block,
                 unsigned shared, CUstream stream, void *arguments, size_t size, int dependent);
 int velo_function_limit(CUcontext context, CUfunction f, int shared);
-int velo_function_carveout(CUcontext context, CUfunction f, int percent);
 int velo_function_attribute(CUcontext context, CUfunction f, int attribute, int *value);
 
 int velo_capture_begin(CUcontext context, CUstream stream);

@@ -39,13 +39,6 @@ func (a *Args) view(v View) *Args { return a.Pointer(v.first()).Int(v.Pitch).Int
 // eights is the threads of a block that takes a row of n values, eight a thread.
 func eights(n int) int { return min(1024, (n+255)/256*32) }
 
-// thinEights is the fewest threads of a block that takes such a row, eight values a thread and
-// up to splitTimes times, from 256 on: more leave less of an SM to the launches before and behind.
-func thinEights(n int) int { return max(min(256, eights(n)), (n+splitTimes*256-1)/(splitTimes*256)*32) }
-
-// splitTimes is how many times eight values a thread of a split has (kernels/pack.cu).
-const splitTimes = 4
-
 // Norm sets each head of to to x / √(mean(x²)+eps) ⊙ w, w float32 [Dim], for n
 // rows. to may be x.
 func (k *Kernels) Norm(to, x View, w Memory, eps float32, n int) error {

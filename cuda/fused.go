@@ -26,50 +26,34 @@ var fusedNames = [...]string{swigluProduct: "_swiglu", convolvedProduct: "_convo
 // powerBytes is a power of two, a byte, for each 16 columns of the longest row.
 const powerBytes = operandMost / 16
 
-// broughtTimes and broughtBeside are how many times eight values a thread has of a row that is
-// brought to shared memory, with all of an SM and with half (kernels/activations.cuh).
-const broughtTimes, broughtBeside = 9, 5
+// broughtTimes is how many times eight values a thread has of a row that is brought to shared
+// memory (kernels/activations.cuh).
+const broughtTimes = 9
 
 // fusedTaps is the most taps of a convolution within a product (kernels/narrow.cuh).
 const fusedTaps = 4
 
 // fusedKernels are the products of a single row with what is before and behind them.
-type fusedKernels struct {
-	whole  [len(fusedFormats)][len(shapes)][len(fusedNames)]*Kernel
-	beside [len(besideStages)][len(fusedNames)]*Kernel // nvfp4, on half of an SM
-}
+type fusedKernels [len(fusedFormats)][len(shapes)][len(fusedNames)]*Kernel
 
 func (f *fusedKernels) find(find func(to **Kernel, name string)) {
 	for kind, name := range fusedNames {
 		for i, format := range fusedFormats {
 			for j, s := range shapes {
-				find(&f.whole[i][j][kind], fmt.Sprintf("fused_%s_r%d_s%d%s", format, s.tiles, s.stages, name))
+				find(&f[i][j][kind], fmt.Sprintf("fused_%s_r%d_s%d%s", format, s.tiles, s.stages, name))
 			}
-		}
-		for i, stages := range besideStages {
-			find(&f.beside[i][kind], fmt.Sprintf("beside_fused_nvfp4_s%d%s", stages, name))
 		}
 	}
 }
 
 func (f *fusedKernels) all() []*Kernel {
 	var all []*Kernel
-	for i := range f.whole {
-		for j := range f.whole[i] {
-			all = append(all, f.whole[i][j][:]...)
+	for i := range f {
+		for j := range f[i] {
+			all = append(all, f[i][j][:]...)
 		}
 	}
-	for i := range f.beside {
-		all = append(all, f.beside[i][:]...)
-	}
 	return all
-}
-
-// fusedShared is the shared memory of such a block: units on their way, sums of a row, twice,
-// and the row.
-func (c choice) fusedShared(m *Matrix) int {
-	s := shapes[c.shape]
-	return c.splits*c.abreast*s.tiles*(s.stages*formats[m.format].bytes+2*16*4) + ownBytes(m, 1)
 }
 
 // fusable tells how a product of a single row with m is divided that is of such a kind, if it
@@ -79,39 +63,22 @@ func (k *Kernels) fusable(m *Matrix, kind int) (c choice, ok bool) {
 		return c, false
 	}
 	c = plan(m, 1)
-	for _, blocks := range []int{k.spacing.blocks, min(k.spacing.blocks, 1)} {
-		if kind == broughtProduct && k.spacing.fat {
-			break
-		}
-		if b, ok := besideOf(c, m, 1, ownBytes(m, 1), &k.device.facts, blocks); ok && b.takes(m, kind) {
-			return b, true
-		}
-	}
-	return c, c.takes(m, kind) && c.fusedShared(m) <= portableShared
+	return c, c.takes(m, kind) && c.ownTeam(m)+ownBytes(m) <= portableShared
 }
 
-// takes tells whether the registers of a block have room for a row.
+// takes tells whether the registers of a team have room for a row.
 func (c choice) takes(m *Matrix, kind int) bool {
 	times := ownTimes
-	switch {
-	case kind == broughtProduct && c.blocks > 0:
-		times = broughtBeside
-	case kind == broughtProduct:
+	if kind == broughtProduct {
 		times = broughtTimes
 	}
-	return 32*c.splits*c.abreast*8*times >= operandWidth(m.in)
+	return 32*c.splits*8*times >= operandWidth(m.in)
 }
 
 // launchFused launches such a product with out rows of W, pairs of them for swigluProduct.
 func (k *Kernels) launchFused(kind int, m *Matrix, c choice, out int, a *Args) error {
-	if c.blocks > 0 {
-		return k.launchBeside(k.fused.beside[c.shape][kind], out, c, a)
-	}
-	if kind == swigluProduct {
-		c.most = k.spacing.gates
-	}
-	kernel := k.fused.whole[slices.Index(fusedFormats[:], m.format)][c.shape][kind]
-	return k.launchNarrow(kernel, out, c, c.fusedShared(m), a)
+	kernel := k.fused[slices.Index(fusedFormats[:], m.format)][c.shape][kind]
+	return k.launchNarrow(kernel, out, c, c.ownTeam(m), ownBytes(m), a)
 }
 
 // swiGLU leaves silu(x·gateᵀ + …) ⊙ (x·upᵀ + …) in o and in k.powers, for the row of a, which
@@ -119,11 +86,7 @@ func (k *Kernels) launchFused(kind int, m *Matrix, c choice, out int, a *Args) e
 func (k *Kernels) swiGLU(o *Operand, a *activations, m *Matrix, bias Memory, c choice) error {
 	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
 	a.append(args, m.in).Pointer(bias.at).Int(m.out / 2).Int(m.units).Int(c.splits).Pointer(o.values.at).Pointer(k.powers.at)
-	out := m.out / 2 // tiles of pairs
-	if c.blocks == 0 {
-		out *= shapes[c.shape].tiles
-	}
-	return k.launchFused(swigluProduct, m, c, out, args)
+	return k.launchFused(swigluProduct, m, c, m.out/2*shapes[c.shape].tiles, args) // a group is a tile of pairs
 }
 
 // brought is a product with the row that swiGLU left in p.X.
@@ -150,12 +113,9 @@ func (k *Kernels) convolved(p *Product, a *activations, w Memory, s *States, g *
 	return k.launchFused(convolvedProduct, m, c, m.out, args)
 }
 
-// blocksOf is how many blocks convolved launches at least.
+// blocksOf is how many blocks convolved launches.
 func (k *Kernels) blocksOf(m *Matrix, c choice) int {
-	rows := 16 * c.abreast
-	if c.blocks == 0 {
-		rows *= shapes[c.shape].tiles
-	}
+	rows := 16 * shapes[c.shape].tiles
 	return min((m.out+rows-1)/rows, k.device.facts.SMs)
 }
 

@@ -21,23 +21,15 @@ func (t *rowsTest) ways(m *Matrix, kind int, f func(c choice)) {
 	found := 0
 	c := plan(m, 1)
 	for c.shape = range shapes {
-		for c.abreast = 1; c.abreast <= 2; c.abreast++ {
-			if c.splits*c.abreast <= 16 && c.takes(m, kind) && c.fusedShared(m) <= portableShared {
-				found++
-				f(c)
-			}
-		}
-	}
-	for _, blocks := range []int{1, 2} {
-		b, ok := besideOf(plan(m, 1), m, 1, ownBytes(m, 1), &t.k.device.facts, blocks)
-		if !ok || !b.takes(m, kind) {
+		if !c.takes(m, kind) || c.ownTeam(m)+ownBytes(m) > portableShared {
 			continue
 		}
-		for ; b.shape >= 0; b.shape-- {
+		for t.k.spacing.teams = range 4 {
 			found++
-			f(b)
+			f(c)
 		}
 	}
+	t.k.spacing.teams = 0
 	if found == 0 {
 		t.Errorf("no way to divide %d × %d in %v", m.out, m.in, m.format)
 	}

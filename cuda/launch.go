@@ -47,15 +47,6 @@ func (k *Kernel) Allow(shared int) error {
 	return nil
 }
 
-// carve prefers percent of an SM's first cache and shared memory as shared memory while k runs.
-// Blocks of kernels that want other shares may not be on an SM together.
-func (k *Kernel) carve(percent int) error {
-	if err := result(C.velo_function_carveout(rawContext(k.device.context), rawFunction(k.f), C.int(percent))); err != nil {
-		return fmt.Errorf("cannot give %s %d %% of an SM as shared memory: %w", k.name, percent, err)
-	}
-	return nil
-}
-
 // Registers is how many registers a thread of k holds, and how many bytes of
 // local memory, which is where registers are spilled.
 func (k *Kernel) Registers() (registers, local int, err error) {

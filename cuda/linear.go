@@ -75,7 +75,6 @@ type Kernels struct {
 	products productKernels
 	fp4      *fp4Kernels // nil: not loaded
 	sampleKernels
-	beside  besideKernels
 	fused   fusedKernels
 	spacing spacing
 
@@ -150,17 +149,14 @@ func (d *Device) Kernels() (*Kernels, error) {
 		}
 		for _, kernel := range products {
 			if err == nil {
-				err = kernel.Allow(min(d.facts.Shared, portableShared))
+				err = kernel.Allow(d.facts.Shared - fixedShared)
 			}
 		}
 	}
-	k.beside.find(func(to **Kernel, name string) { find(to, "linear", name) })
 	k.fused.find(func(to **Kernel, name string) { find(to, "fused", name) })
-	for _, products := range [][]*Kernel{k.beside.all(), k.fused.all()} {
-		for _, kernel := range products {
-			if err == nil {
-				err = kernel.Allow(min(d.facts.Shared, portableShared))
-			}
+	for _, kernel := range k.fused.all() {
+		if err == nil {
+			err = kernel.Allow(d.facts.Shared - fixedShared)
 		}
 	}
 	if err == nil {
@@ -184,10 +180,10 @@ func (d *Device) Kernels() (*Kernels, error) {
 // Close frees the memory that the kernels have for themselves.
 func (k *Kernels) Close() error { return k.own.Close() }
 
-// portableShared is the dynamic shared memory that a block may ask for beside what its kernel has of
-// fixed size, 2 KiB at most: together they are what a block has on every device since
-// compute capability 8.6, GB10 among them.
-const portableShared = 97 << 10
+// fixedShared is the shared memory of fixed size that a kernel has at most. portableShared is what a
+// block may ask for beside that on every device since compute capability 8.6, GB10 among them;
+// blocks that need no more may take more where there is more.
+const fixedShared, portableShared = 2 << 10, 97 << 10
 
 // Matrix is the weight of a linear layer on the device, [Out, In].
 type Matrix struct {
@@ -420,9 +416,6 @@ func (k *Kernels) splitFrom(o *Operand, from *activations, n int) error {
 	o.n = n
 	a := from.append(k.device.args.Reset(), o.cols).Pointer(o.values.at).Pointer(o.scales.at)
 	threads := eights(o.width)
-	if k.spacing.thin {
-		threads = thinEights(o.width)
-	}
 	return k.split[from.source].Launch(Grid{X: n, Block: threads}, a)
 }
 
@@ -438,11 +431,7 @@ type Product struct {
 
 // Linear computes a product.
 func (k *Kernels) Linear(p *Product) error {
-	c := plan(p.M, p.X.n)
-	if b, ok := besideOf(c, p.M, p.X.n, 0, &k.device.facts, k.spacing.blocks); ok {
-		c = b
-	}
-	return k.product(p, c)
+	return k.product(p, plan(p.M, p.X.n))
 }
 
 // fewMost and fewCols are the most rows and columns of a matrix that [Kernels.Few] is for;

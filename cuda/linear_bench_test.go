@@ -174,18 +174,16 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 			choices = nil
 			for s := range shapes {
 				for _, splits := range []int{2, 4, 8, 16} {
-					for _, abreast := range []int{1, 2, 4, 8} {
-						c := choice{splits: splits, shape: s, abreast: abreast}
-						if c.narrowShared(format, batch) > portableShared || prepared && c.ownShared(copies[0], batch) > portableShared ||
-							prepared && 32*splits*abreast*8*ownTimes < operandWidth(cols) || splits*abreast < 4 || splits*abreast > 16 {
-							continue
-						}
-						choices = append(choices, c)
+					c := choice{splits: splits, shape: s}
+					if c.narrowShared(format, batch) > portableShared ||
+						prepared && (c.ownTeam(copies[0])+ownBytes(copies[0]) > portableShared || !c.holds(copies[0])) {
+						continue
 					}
+					choices = append(choices, c)
 				}
 			}
 			if batch > 8 && !prepared {
-				choices = append(choices, choice{splits: plan(copies[0], batch).splits, shape: wideShape, abreast: 1})
+				choices = append(choices, choice{splits: plan(copies[0], batch).splits, shape: wideShape})
 			}
 		}
 		if _, ok := k.ownable(copies[0], &from, batch); prepared && !ok {
@@ -194,7 +192,7 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 		product := func(m *Matrix, c choice) error {
 			p := &Product{Y: out, Pitch: rows, X: o, M: m}
 			if prepared {
-				return k.ownProduct(p, &from, batch, c)
+				return k.ownProduct(p, &from, c)
 			}
 			return k.product(p, c)
 		}
@@ -215,8 +213,8 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 			if c.shape != wideShape {
 				how = fmt.Sprintf("r%d s%d", shapes[c.shape].tiles, shapes[c.shape].stages)
 			}
-			fmt.Printf("%-25s %-6s %8.1f MB  n %-2d  %s %2d × %d  %8.2f µs  %5.1f%%\n", name, format, bytes/1e6, batch,
-				how, c.splits, c.abreast, took*1e6, 100*bytes/took/bandwidth)
+			fmt.Printf("%-25s %-6s %8.1f MB  n %-2d  %s %2d  %8.2f µs  %5.1f%%\n", name, format, bytes/1e6, batch,
+				how, c.splits, took*1e6, 100*bytes/took/bandwidth)
 		}
 	}
 	if err := d.Wait(); err != nil {

@@ -282,29 +282,6 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 	if most := 1 + 2/math.Sqrt(float64(m.out)) + 1./32; !(worst <= 1+1./32) || !(length <= most) {
 		t.Errorf("in units of 2⁻¹¹, a value is off by %.2g of its terms and a row by %.2g of its length, more than 1.03 and %.2g", worst, length, most)
 	}
-	for _, blocks := range []int{1, 2} {
-		for n := 1; n <= 8; n++ {
-			c, ok := besideOf(plan(m, n), m, n, 0, &k.device.facts, blocks)
-			if !ok {
-				continue
-			}
-			first := r.IntN(MaxRows - n + 1)
-			if err := k.Split(o, xs.Part(int64(4*first*m.in), int64(4*n*m.in)), n, m.in); err != nil {
-				t.Fatal(err)
-			}
-			for ; c.shape >= 0; c.shape-- {
-				y.poison(t)
-				if err := k.product(&Product{Y: y.all, Pitch: m.out, X: o, M: m}, c); err != nil {
-					t.Fatal(err)
-				}
-				for i, v := range y.read(t, n*m.out) {
-					if v != all[first*m.out+i] {
-						t.Fatalf("%+v: value %d of row %d is %g among %d rows and %g among %d", c, i%m.out, i/m.out+first, v, n, all[first*m.out+i], MaxRows)
-					}
-				}
-			}
-		}
-	}
 	// Any number of rows, in any variant, wherever a row stands: the same bits.
 	for s := range shapes {
 		for n := 1; n <= MaxRows; n++ {
@@ -313,10 +290,7 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 				t.Fatal(err)
 			}
 			c := plan(m, n)
-			c.shape, c.abreast = s, 1+r.IntN(2)
-			if c.splits*c.abreast > 16 || c.narrowShared(m.format, n) > portableShared {
-				c.abreast = 1
-			}
+			c.shape, k.spacing.teams = s, r.IntN(5)
 			if c.narrowShared(m.format, n) > portableShared {
 				continue
 			}
@@ -327,11 +301,12 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 			got := y.read(t, n*m.out)
 			for i, v := range got {
 				if v != all[first*m.out+i] {
-					t.Fatalf("%v: value %d of row %d is %g among %d rows and %g among %d", shapes[s], i%m.out, i/m.out+first, v, n, all[first*m.out+i], MaxRows)
+					t.Fatalf("%v, %d teams: value %d of row %d is %g among %d rows and %g among %d", shapes[s], k.spacing.teams, i%m.out, i/m.out+first, v, n, all[first*m.out+i], MaxRows)
 				}
 			}
 		}
 	}
+	k.spacing.teams = 0
 	// Warps that share what they read of x, with and without room for sums of parts: then a
 	// block goes through all of them.
 	scratch := k.scratch
@@ -452,7 +427,7 @@ func TestFew(t *testing.T) {
 // against those of rows that were before, and those whose blocks do that themselves.
 func TestSplits(t *testing.T) {
 	rt := newRowsTest(t)
-	owned, beside := 0, 0
+	owned := 0
 	scratch := take(t, rt.p, 1<<20)
 	for f := range formats {
 		for _, cols := range []int{176, 5120, 9001 / 16 * 16, 17408, 28672} {
@@ -474,47 +449,29 @@ func TestSplits(t *testing.T) {
 				rt.check(rt.k.Linear(&Product{Y: out.all, Pitch: 64, X: o, M: m}))
 				return out.read(t, out.n)
 			}
-			// own is the first rows of the same product with blocks that prepare them.
+			// own is the first row of the same product with blocks that prepare it.
 			own := func(name string, from activations, want []float32) {
-				for rows := 1; rows <= ownRows; rows++ {
-					spacing := rt.k.spacing
-					rt.k.spacing.blocks = 0
-					c, ok := rt.k.ownable(m, &from, rows)
-					rt.k.spacing = spacing
-					out := newOutput(t, rt.p, rows*64)
-					for _, blocks := range []int{1, 2} {
-						b, possible := besideOf(plan(m, rows), m, rows, ownBytes(m, rows), &rt.k.device.facts, blocks)
-						if !possible || !b.holds(m) {
-							continue
-						}
-						beside++
-						for ; b.shape >= 0; b.shape-- {
-							out.poison(t)
-							rt.check(rt.k.ownProduct(&Product{Y: out.all, Pitch: 64, M: m}, &from, rows, b))
-							for i, v := range out.read(t, out.n) {
-								if want[i] != v {
-									t.Fatalf("%s in %v of %d columns: value %d of %d rows is %g if blocks of half an SM prepare them (%+v), else %g", name, Format(f), cols, i, rows, v, b, want[i])
-								}
-							}
-						}
-					}
-					if !ok {
+				c, ok := rt.k.ownable(m, &from, 1)
+				if !ok {
+					return
+				}
+				owned++
+				out := newOutput(t, rt.p, 64)
+				for c.shape = range shapes {
+					if c.ownTeam(m)+ownBytes(m) > portableShared {
 						continue
 					}
-					owned++
-					for c.shape = range shapes {
-						if c.ownShared(m, rows) > portableShared {
-							continue
-						}
+					for rt.k.spacing.teams = range 4 {
 						out.poison(t)
-						rt.check(rt.k.ownProduct(&Product{Y: out.all, Pitch: 64, M: m}, &from, rows, c))
+						rt.check(rt.k.ownProduct(&Product{Y: out.all, Pitch: 64, M: m}, &from, c))
 						for i, v := range out.read(t, out.n) {
 							if want[i] != v {
-								t.Fatalf("%s in %v of %d columns: value %d of %d rows is %g if blocks prepare them, else %g", name, Format(f), cols, i, rows, v, want[i])
+								t.Fatalf("%s in %v of %d columns, %d teams: value %d is %g if blocks prepare the row, else %g", name, Format(f), cols, rt.k.spacing.teams, i, v, want[i])
 							}
 						}
 					}
 				}
+				rt.k.spacing.teams = 0
 			}
 			rt.check(rt.k.splitFrom(o, &activations{x: aligned(xs)}, n))
 			own("values", activations{x: aligned(xs)}, product())
@@ -562,7 +519,7 @@ func TestSplits(t *testing.T) {
 			}
 		}
 	}
-	if owned == 0 || beside == 0 {
+	if owned == 0 {
 		t.Error("no product prepared its rows")
 	}
 	if _, err := rt.k.Operand(rt.p, operandMost+1, MaxRows); err == nil {

@@ -2,31 +2,30 @@
 
 package cuda
 
+import "strings"
+
 // choice is how a product is divided. Splits are the parts that a row is summed
 // in, so they follow from the matrix alone, on every device and for any number
 // of rows; the rest has no influence on the result.
 type choice struct {
-	splits  int // parts of the columns
-	shape   int // of shapes, or wideShape
-	abreast int // row groups that a block works on at once
-	most    int // blocks of an SM; 0: as many as there is room for
-	blocks  int // of an SM, half of which is left to the next launch; 0: it is not, else shape is of besideStages
+	splits int // parts of the columns
+	shape  int // of shapes, or wideShape
 }
 
 // plan chooses for a matrix and n rows, after what was measured (docs/gpu.md): as many warps
 // as keep the memory busy, no more splits than that takes, and two row tiles a
 // warp where there are rows enough, since they share what is read of x.
 func plan(m *Matrix, n int) choice {
-	c := choice{splits: 8, shape: 1, abreast: 1}
+	c := choice{splits: 8, shape: 1}
 	switch {
 	case m.format == NVFP4 && m.out >= 1<<17:
-		c = choice{splits: 2, shape: 2, abreast: 2}
+		c = choice{splits: 2, shape: 2}
 	case m.format == NVFP4 && m.out >= 12000:
-		c = choice{splits: 8, shape: 2, abreast: 1}
+		c = choice{splits: 8, shape: 2}
 	case m.format == NVFP4 && m.out <= 4096:
-		c = choice{splits: 8, shape: 0, abreast: 2}
+		c = choice{splits: 8, shape: 0}
 	case m.format == F16 && m.out <= 6144, m.format == FP8 && m.out <= 4096:
-		c = choice{splits: 16, shape: 0, abreast: 1}
+		c = choice{splits: 16, shape: 0}
 	}
 	for c.splits > 1 && c.splits*2 > m.units {
 		c.splits /= 2
@@ -36,9 +35,9 @@ func plan(m *Matrix, n int) choice {
 		case !small(m, n):
 			c.shape = wideShape
 		case m.format == NVFP4 && m.out > 4096:
-			c.shape, c.abreast = 2, 1
+			c.shape = 2
 		default:
-			c.shape, c.abreast = 0, 1
+			c.shape = 0
 		}
 	}
 	return c
@@ -54,11 +53,11 @@ func small(m *Matrix, n int) bool {
 	return m.format == NVFP4 && m.out < 1<<17 || m.out <= 6144 || n*m.in <= 64<<10
 }
 
-// narrowShared is the dynamic shared memory of a block whose warps share columns:
+// narrowShared is the dynamic shared memory of a team of a product of up to 8·tiles(n) rows:
 // units on their way, and sums, twice.
 func (c choice) narrowShared(format Format, n int) int {
 	s := shapes[c.shape]
-	return c.splits * c.abreast * s.tiles * (s.stages*formats[format].bytes + 2*16*4*(8*tiles(n)+1))
+	return c.splits * s.tiles * (s.stages*formats[format].bytes + 2*16*4*(8*tiles(n)+1))
 }
 
 // Blocks for 9 to 16 rows of a large matrix: 8 warps of 32 rows, three units on their way.
@@ -83,52 +82,72 @@ func (k *Kernels) product(p *Product, c choice) error {
 	switch {
 	case n > MaxRows:
 		return k.promptProduct(p, productTile(m.out, n, k.device.facts.SMs))
-	case c.blocks > 0:
-		return k.launchBeside(k.beside.ready[c.shape], m.out, c, a)
 	case c.shape == wideShape:
 		return k.wideProduct(m, c.splits, a)
 	}
-	return k.launchNarrow(k.narrow[m.format][tiles(n)-1][c.shape], m.out, c, c.narrowShared(m.format, n), a)
+	return k.launchNarrow(k.narrow[m.format][tiles(n)-1][c.shape], m.out, c, c.narrowShared(m.format, n), 0, a)
 }
 
-// launchNarrow launches a product with out rows of W whose warps share columns, with so much
-// shared memory.
-func (k *Kernels) launchNarrow(kernel *Kernel, out int, c choice, shared int, a *Args) error {
-	threads := 32 * c.splits * c.abreast
-	rows := 16 * shapes[c.shape].tiles * c.abreast
-	blocks, sms := (out+rows-1)/rows, k.device.facts.SMs
-	fit := kernel.resident(threads, shared)
-	if c.most > 0 {
-		fit = min(fit, c.most)
+// launchNarrow launches a product with out rows of W whose warps share columns: teams that take
+// team bytes of shared memory each, and own bytes that all of a block have in common.
+func (k *Kernels) launchNarrow(kernel *Kernel, out int, c choice, team, own int, a *Args) error {
+	groups, sms := (out+16*shapes[c.shape].tiles-1)/(16*shapes[c.shape].tiles), k.device.facts.SMs
+	own += lineBytes
+	teams, blocks := k.teams(kernel, groups, c.splits, team, own), 1
+	if k.apart(kernel) {
+		of := (groups + sms - 1) / sms
+		fit := kernel.resident(32*c.splits, team+own)
+		turns := (of + fit - 1) / fit
+		teams, blocks = 1, (of+turns-1)/turns
 	}
-	if blocks > sms*fit {
-		blocks = sms * fit
-	} else if even := (blocks + sms - 1) / sms; even < fit {
-		// All blocks are there at once, and those of the next launch besides. They are
-		// to come to the SMs that have fewer of this one's: ask for so much shared
-		// memory that no SM holds more than its share.
-		shared = min(portableShared, max(shared, k.device.facts.SharedSM/(even+1)-1024+128))
-	}
-	return kernel.Launch(Grid{X: blocks, Block: threads, Shared: shared}, a)
+	// No SM has more than its share: blocks of the next launch may be there besides, if they need
+	// little.
+	shared := max(teams*team+own, k.device.facts.SharedSM/(blocks+1)-1024+128)
+	return kernel.Launch(Grid{X: min(groups, sms*blocks), Block: 32 * c.splits * teams, Shared: min(shared, kernel.shared)}, a)
 }
 
-// ownRows is the most rows that each block of a product prepares for itself, while its
-// first weights are on their way, instead of a launch ahead: more take longer than that.
-// ownTimes is how many times eight values a thread has then (kernels/linear.cu).
-const ownRows, ownTimes = 1, 3
+func (k *Kernels) apart(kernel *Kernel) bool {
+	kind := "l"
+	for _, e := range [][2]string{{"_swiglu", "s"}, {"_brought", "b"}, {"_convolved", "c"}, {"_own_norm", "n"}, {"_own", "p"}, {"_own_gated", "g"}, {"_n16", "w"}} {
+		if strings.HasSuffix(kernel.name, e[0]) {
+			kind = e[1]
+		}
+	}
+	return strings.Contains(k.spacing.apart, kind)
+}
 
-// ownable tells how a product of n rows of a with m is divided whose blocks prepare the rows
-// themselves, if they can: the rows fit into shared memory beside the weights, into the
-// registers of the block, and lie at multiples of 16 bytes.
+// lineBytes is what aligning shared memory to a line takes at most.
+const lineBytes = 128
+
+// teamsMost is the most teams of a block: each has a barrier of its own.
+const teamsMost = 15
+
+// teams is how many teams a block has, the only one of its SM, to work on so many groups of rows:
+// as many as there is room for, but no more than take as many turns.
+func (k *Kernels) teams(kernel *Kernel, groups, splits, team, own int) int {
+	most := min(teamsMost, 32/splits, 65536/((max(kernel.registers, 1)+7)/8*8*32*splits), (kernel.shared-own)/team)
+	if k.spacing.teams > 0 {
+		return max(1, min(most, k.spacing.teams))
+	}
+	of := (groups + k.device.facts.SMs - 1) / k.device.facts.SMs // an SM
+	turns := (of + max(most, 1) - 1) / max(most, 1)
+	return (of + turns - 1) / turns
+}
+
+// ownTimes is how many times eight values a thread has of a row that its block prepares
+// (kernels/activations.cuh).
+const ownTimes = 3
+
+// ownable tells how a product of n rows of a with m is divided whose blocks prepare the row
+// themselves, while its first weights are on their way, instead of a launch ahead, if they can:
+// it is a single one (more take longer than that launch), fits into shared memory beside the
+// weights and into the registers of a team, and lies at a multiple of 16 bytes.
 func (k *Kernels) ownable(m *Matrix, a *activations, n int) (c choice, ok bool) {
-	if n > ownRows || a.source == siluSource || !a.aligned(m.in) {
+	if n > 1 || a.source == siluSource || !a.aligned(m.in) {
 		return c, false
 	}
 	c = plan(m, n)
-	if b, ok := besideOf(c, m, n, ownBytes(m, n), &k.device.facts, k.spacing.blocks); ok && b.holds(m) {
-		return b, true
-	}
-	return c, c.holds(m) && c.ownShared(m, n) <= portableShared
+	return c, c.holds(m) && c.ownTeam(m)+ownBytes(m) <= portableShared
 }
 
 // aligned tells whether rows of cols values lie at multiples of 16 bytes.
@@ -137,25 +156,23 @@ func (a *activations) aligned(cols int) bool {
 }
 
 // holds tells whether the registers of a block have room for a row.
-func (c choice) holds(m *Matrix) bool { return 32*c.splits*c.abreast*8*ownTimes >= operandWidth(m.in) }
+func (c choice) holds(m *Matrix) bool { return 32*c.splits*8*ownTimes >= operandWidth(m.in) }
 
-// ownBytes is the shared memory of n rows that a block prepares.
-func ownBytes(m *Matrix, n int) int { return n * (2*operandWidth(m.in) + 64) }
+// ownBytes is the shared memory of the row that a block prepares.
+func ownBytes(m *Matrix) int { return 2 * operandWidth(m.in) }
 
-// ownShared is the shared memory of such a block.
-func (c choice) ownShared(m *Matrix, n int) int {
-	return c.narrowShared(m.format, n) + ownBytes(m, n)
+// ownTeam is the shared memory of a team of such a block, whose sums are of one row.
+func (c choice) ownTeam(m *Matrix) int {
+	s := shapes[c.shape]
+	return c.splits * s.tiles * (s.stages*formats[m.format].bytes + 2*16*4)
 }
 
-// ownProduct launches a product with n rows of a instead of p.X, divided as ownable says.
-func (k *Kernels) ownProduct(p *Product, a *activations, n int, c choice) error {
+// ownProduct launches a product with the row of a instead of p.X, divided as ownable says.
+func (k *Kernels) ownProduct(p *Product, a *activations, c choice) error {
 	m := p.M
 	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
-	a.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(n).Int(p.Pitch).Int(c.splits).Bool(p.Add)
-	if c.blocks > 0 {
-		return k.launchBeside(k.beside.owned[c.shape][a.source], m.out, c, args)
-	}
-	return k.launchNarrow(k.owned[m.format][c.shape][a.source], m.out, c, c.ownShared(m, n), args)
+	a.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(c.splits).Bool(p.Add)
+	return k.launchNarrow(k.owned[m.format][c.shape][a.source], m.out, c, c.ownTeam(m), ownBytes(m), args)
 }
 
 // wideProduct launches a product of 9 to 16 rows. Where rows alone do not fill the

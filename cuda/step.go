@@ -306,7 +306,7 @@ func (b *Backend) product(c *call) error {
 		at := Product{Y: Memory{b.device, y.first(), y.Memory.bytes}, Pitch: y.Pitch, M: p.m, Bias: bias, Add: add}
 		from := b.activations(c)
 		if divided, ok := b.k.ownable(p.m, &from, int(c.rows)); ok {
-			if err := b.k.ownProduct(&at, &from, int(c.rows), divided); err != nil {
+			if err := b.k.ownProduct(&at, &from, divided); err != nil {
 				return err
 			}
 			continue

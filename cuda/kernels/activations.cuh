@@ -22,8 +22,8 @@ struct Activations {
 };
 
 // How many times eight values a thread has of a row that its block prepares for itself, or
-// brings, or brings with half of an SM's registers.
-const int OWN_TIMES = 3, BROUGHT_TIMES = 9, BROUGHT_BESIDE = 5;
+// brings.
+const int OWN_TIMES = 3, BROUGHT_TIMES = 9;
 
 // Eight neighbours of a row of n values, which begins at a multiple of 16 bytes, as n and
 // i do of 8 values.
@@ -78,6 +78,7 @@ DEVICE float prepare(const Activations &a, int row, u16 *to, int turn, ALSO also
 	const float *x = a.x + (size_t)row * a.pitch, *gate = a.gate + (size_t)row * a.gate_pitch;
 	__align__(16) float v[MOST][8];
 	u32 top = 0;
+	const float one_head = SOURCE == GATED ? 1.0f / a.dim : 0; // exact
 #pragma unroll
 	for (int first = 0; first < MOST; first += AT_ONCE) {
 		__align__(16) float other[AT_ONCE][8], heads[8];
@@ -114,7 +115,7 @@ DEVICE float prepare(const Activations &a, int row, u16 *to, int turn, ALSO also
 				float sum = square_sum(v[m]);
 				for (int lanes = a.dim / 16; lanes; lanes /= 2)
 					sum += __shfl_xor_sync(~0u, sum, lanes);
-				const float factor = 1 / sqrtf(sum / a.dim + a.eps);
+				const float factor = 1 / sqrtf(sum * one_head + a.eps);
 #pragma unroll
 				for (int j = 0; j < 8; j++)
 					v[m][j] = v[m][j] * heads[j] * factor;

@@ -6,47 +6,41 @@
 // Licensed under the Apache License, Version 2.0 (cuda/LICENSE).
 #include "narrow.cuh"
 
-// w to splits: as linear.cu has them, of one row. With 80 registers an SM has three blocks of
-// 256 threads; with 96 and two blocks there is room for one of the delta rule beside them.
-#define SWIGLU_PRODUCT(name, F, RT, STAGES, BESIDE, BLOCKS)                                                                \
-	extern "C" __global__ void __maxnreg__(BLOCKS == 2 ? 64 : 80)                                                      \
+// w to splits: as linear.cu has them, of one row.
+#define SWIGLU_PRODUCT(name, F, RT, STAGES)                                                                                \
+	extern "C" __global__ void __maxnreg__(80)                                                                         \
 	    name##_swiglu(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias, int rows, \
 	                  int units, int splits, const __grid_constant__ Left left) {                                     \
 		Behind behind{};                                                                                           \
 		behind.left = left;                                                                                        \
-		narrow<F, RT, 1, STAGES, true, NORM, BESIDE, SWIGLU>(w, scale, 0, 0, bias, 0, rows, units, 1, 0, splits, 0, \
-		                                                     a.width, a, behind);                                  \
+		narrow<F, RT, 1, STAGES, true, NORM, SWIGLU>(w, scale, 0, 0, bias, 0, rows, units, 1, 0, splits, 0,         \
+		                                             a.width, a, behind);                                          \
 	}
-#define CONVOLVED_PRODUCT(name, F, RT, STAGES, BESIDE, BLOCKS)                                                             \
-	extern "C" __global__ void __maxnreg__(BLOCKS == 2 ? 64 : 96)                                                      \
+#define CONVOLVED_PRODUCT(name, F, RT, STAGES)                                                                             \
+	extern "C" __global__ void __maxnreg__(80)                                                                         \
 	    name##_convolved(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias,    \
 	                     float *y, int rows, int units, int splits, const __grid_constant__ Convolution convolution,  \
 	                     const __grid_constant__ FewRows few) {                                                        \
 		Behind behind{};                                                                                           \
 		behind.convolution = convolution;                                                                          \
 		behind.few = few;                                                                                          \
-		narrow<F, RT, 1, STAGES, true, NORM, BESIDE, CONVOLVED>(w, scale, 0, 0, bias, y, rows, units, 1, 0, splits, 0, \
-		                                                        a.width, a, behind);                               \
+		narrow<F, RT, 1, STAGES, true, NORM, CONVOLVED>(w, scale, 0, 0, bias, y, rows, units, 1, 0, splits, 0,      \
+		                                                a.width, a, behind);                                       \
 	}
-#define BROUGHT_PRODUCT(name, F, RT, STAGES, BESIDE, BLOCKS)                                                               \
-	extern "C" __global__ void __maxnreg__(BLOCKS == 2 ? 64 : 80)                                                      \
+#define BROUGHT_PRODUCT(name, F, RT, STAGES)                                                                               \
+	extern "C" __global__ void __maxnreg__(80)                                                                         \
 	    name##_brought(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias,      \
 	                   float *y, int rows, int units, int splits, int add) {                                          \
-		narrow<F, RT, 1, STAGES, true, BROUGHT, BESIDE>(w, scale, 0, 0, bias, y, rows, units, 1, 0, splits, add,   \
-		                                                a.width, a);                                               \
+		narrow<F, RT, 1, STAGES, true, BROUGHT>(w, scale, 0, 0, bias, y, rows, units, 1, 0, splits, add, a.width, a); \
 	}
-#define PRODUCTS(name, F, RT, STAGES, BESIDE, BLOCKS)        \
-	SWIGLU_PRODUCT(name, F, RT, STAGES, BESIDE, BLOCKS)    \
-	CONVOLVED_PRODUCT(name, F, RT, STAGES, BESIDE, BLOCKS) \
-	BROUGHT_PRODUCT(name, F, RT, STAGES, BESIDE, BLOCKS)
-#define FORMAT(name, F)                                \
-	PRODUCTS(fused_##name##_r1_s3, F, 1, 3, false, 1) \
-	PRODUCTS(fused_##name##_r1_s4, F, 1, 4, false, 1) \
-	PRODUCTS(fused_##name##_r2_s3, F, 2, 3, false, 1)
+#define PRODUCTS(name, F, RT, STAGES)        \
+	SWIGLU_PRODUCT(name, F, RT, STAGES)    \
+	CONVOLVED_PRODUCT(name, F, RT, STAGES) \
+	BROUGHT_PRODUCT(name, F, RT, STAGES)
+#define FORMAT(name, F)                       \
+	PRODUCTS(fused_##name##_r1_s3, F, 1, 3) \
+	PRODUCTS(fused_##name##_r1_s4, F, 1, 4) \
+	PRODUCTS(fused_##name##_r2_s3, F, 2, 3)
 
 FORMAT(f16, F16)
 FORMAT(nvfp4, NVFP4)
-// Of blocks that leave half of an SM to the next launch, as in linear.cu.
-PRODUCTS(beside_fused_nvfp4_s3, NVFP4, 1, 3, true, 2)
-PRODUCTS(beside_fused_nvfp4_s4, NVFP4, 1, 4, true, 2)
-PRODUCTS(beside_fused_nvfp4_s5, NVFP4, 1, 5, true, 2)

@@ -183,44 +183,23 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 }
 
 #define LINEAR(name, F, RT, NT, STAGES)                                                                              \
-	extern "C" __global__ void __launch_bounds__(512, 1)                                                         \
+	extern "C" __global__ void __maxnreg__(RT == 2 && NT == 1 ? 80 : 128)                                        \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
 	         int rows, int units, int n, int pitch, int splits, int add, int width) {                            \
 		narrow<F, RT, NT, STAGES, false, PLAIN>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, \
 		                                        add, width, Activations{});                          \
 	}
 #define OWN(name, F, RT, STAGES, SOURCE)                                                                             \
-	extern "C" __global__ void __launch_bounds__(512, 1)                                                         \
+	extern "C" __global__ void __maxnreg__(80)                                                                   \
 	    name(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias, float *y, \
-	         int rows, int units, int n, int pitch, int splits, int add) {                                       \
-		narrow<F, RT, 1, STAGES, true, SOURCE>(w, scale, 0, 0, bias, y, rows, units, n, pitch, splits, add,   \
+	         int rows, int units, int splits, int add) {                                                         \
+		narrow<F, RT, 1, STAGES, true, SOURCE>(w, scale, 0, 0, bias, y, rows, units, 1, 0, splits, add,       \
 		                                       a.width, a);                                                  \
 	}
 #define OWNS(name, F, RT, STAGES)               \
 	OWN(name##_own, F, RT, STAGES, PLAIN)       \
 	OWN(name##_own_norm, F, RT, STAGES, NORM)   \
 	OWN(name##_own_gated, F, RT, STAGES, GATED)
-// Blocks that leave half of an SM to the next launch: 512 threads an SM or less, and half of
-// the registers.
-#define BESIDE_LINEAR(name, F, STAGES)                                                                               \
-	extern "C" __global__ void __launch_bounds__(512, 2)                                                         \
-	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
-	         int rows, int units, int n, int pitch, int splits, int add, int width) {                            \
-		narrow<F, 1, 1, STAGES, false, PLAIN, true>(w, scale, x, x_scale, bias, y, rows, units, n, pitch,     \
-		                                            splits, add, width, Activations{});                      \
-	}
-#define BESIDE_OWN(name, F, STAGES, SOURCE)                                                                          \
-	extern "C" __global__ void __launch_bounds__(512, 2)                                                         \
-	    name(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias, float *y, \
-	         int rows, int units, int n, int pitch, int splits, int add) {                                       \
-		narrow<F, 1, 1, STAGES, true, SOURCE, true>(w, scale, 0, 0, bias, y, rows, units, n, pitch, splits,   \
-		                                            add, a.width, a);                                        \
-	}
-#define BESIDE(name, F, STAGES)                     \
-	BESIDE_LINEAR(beside_##name##_s##STAGES, F, STAGES)     \
-	BESIDE_OWN(beside_##name##_s##STAGES##_own, F, STAGES, PLAIN)       \
-	BESIDE_OWN(beside_##name##_s##STAGES##_own_norm, F, STAGES, NORM)   \
-	BESIDE_OWN(beside_##name##_s##STAGES##_own_gated, F, STAGES, GATED)
 #define WIDE(name, F, NT)                                                                                            \
 	extern "C" __global__ void __launch_bounds__(256, 2)                                                         \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
@@ -243,6 +222,3 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 FORMAT(f16, F16)
 FORMAT(fp8, FP8)
 FORMAT(nvfp4, NVFP4)
-BESIDE(nvfp4, NVFP4, 3)
-BESIDE(nvfp4, NVFP4, 4)
-BESIDE(nvfp4, NVFP4, 5)

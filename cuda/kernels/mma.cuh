@@ -109,7 +109,13 @@ DEVICE float block_sum(float v) {
 	return v;
 }
 
-DEVICE float sigmoid_of(float x) { return 1 / (1 + expf(-x)); }
+// 1 / (1 + e^−x), within a few units of the last place: a division by rcp.approx, which is off by
+// one, takes one instruction instead of ten.
+DEVICE float sigmoid_of(float x) {
+	float r;
+	asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(1 + expf(-x)));
+	return r;
+}
 
 // Eight neighbours of a row of n values from column i on, 0 beyond its end.
 DEVICE void eight(float (&v)[8], const float *x, int i, int n) {

@@ -5,9 +5,6 @@
 #pragma once
 #include "activations.cuh"
 
-// Asks for what lies at p to be brought to the second cache.
-DEVICE void prefetch(const float *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
-
 // What becomes of the sums: they are stored, or, of a single row, the lower half of W's rows
 // are gates of the upper half and the product behind is left halves (SWIGLU), or the first of
 // them are inputs of a causal convolution (CONVOLVED).
@@ -40,7 +37,7 @@ struct FewRows {
 	int rows, units;
 };
 
-const int OWN_WARPS = 16; // of a block at most
+const int OWN_WARPS = 32; // of a block at most
 
 struct Behind {
 	Left left;
@@ -125,37 +122,39 @@ template <int MOST> DEVICE float bring(const Activations &a, u16 *to) {
 	return __uint_as_float(top << 23);
 }
 
+// Waits for the threads of a team of a block.
+DEVICE void team_barrier(int team, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory"); }
+
 // Where a product is added to something, the rounding is said, so that no two kernels differ.
 //
 // For up to 8·NT rows. w: packed weights, padded to 32 rows. scale: a factor for each row
 // of w. x: activations in halves (formats.cuh), width of them a row. x_scale: a factor
-// for each row of x. y: float32 [n, pitch]. If OWN, x is not there yet: each block makes its
-// own copy in shared memory of what a says, while its first weights are on their way.
+// for each row of x. y: float32 [n, pitch]. If OWN, there is one row, and x is not there yet: each
+// block makes its own copy in shared memory of what a says, while its first weights are on their way.
 // rows: of W, with SWIGLU half of them. units: units a row tile. splits: warps that share the
-// columns; a block has a multiple of them and takes as many groups of 16·RT rows at a time, with
-// SWIGLU a tile of gates and one of what they multiply, one after the other if RT is 1. add: y +=
-// instead of y =. If BESIDE, the block leaves room for those of the next launch, which are let
-// begin first of all. END: what becomes of sums, see Behind. If BESIDE, or if a row is brought
-// or its sums are not just stored, sums are kept of the n columns only.
-template <class F, int RT, int NT, int STAGES, bool OWN, Source SOURCE, bool BESIDE = false, End END = STORED>
+// columns, a team. A team takes a group of 16·RT rows at a time, with SWIGLU a tile of gates and
+// one of what they multiply, one after the other if RT is 1. A block is one team or more, 15 at
+// most, which have nothing in common but the rows that it prepared. add: y += instead of y =. END:
+// what becomes of sums, see Behind.
+template <class F, int RT, int NT, int STAGES, bool OWN, Source SOURCE, End END = STORED>
 DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
                    const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
                    int units, int n, int pitch, int splits, int add, int width, const Activations &a,
                    const Behind &behind = Behind{}) {
-	extern __shared__ __align__(128) u8 shared[];
-	const bool LEAN = BESIDE || SOURCE == BROUGHT || END != STORED;
+	extern __shared__ __align__(16) u8 dynamic[];
+	// The driver places it right behind what is of fixed size. Copies whose ends lie differently in lines
+	// of 128 bytes read up to twice as much.
+	u8 *shared = dynamic + (-shared_address(dynamic) & 127);
 	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT;
 	const int GROUP = END == SWIGLU ? 16 : ROWS, TURNS = END == SWIGLU && RT == 1 ? 2 : 1; // rows of a group, and times that a warp has one
-	const int WIDTH = LEAN ? (OWN ? 1 : n | 1) : 8 * NT + 1; // odd, for other banks than its neighbours
-	if (BESIDE)
-		let_next_launch_begin();
-	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
-	const int g = lane / 4, t = lane % 4;
-	const int split = warp % splits, abreast = warps / splits;
-	const int groups = (rows + GROUP - 1) / GROUP, jump = gridDim.x * abreast;
+	const int WIDTH = OWN ? 1 : 8 * NT + 1; // odd, for other banks than its neighbours
+	const int threads = 32 * splits, team = threadIdx.x / threads, teams = blockDim.x / threads, thread = threadIdx.x % threads;
+	const int split = thread / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+	// Blocks have one team after the other, so that no SM has two groups more than another.
+	const int groups = (rows + GROUP - 1) / GROUP, jump = gridDim.x * teams, first = team * gridDim.x + blockIdx.x;
 	const int begin = split * units / splits, count = (split + 1) * units / splits - begin;
-	const int first = blockIdx.x * abreast + warp / splits;
-	float *sums = (float *)(shared + (size_t)warps * RING); // twice, so that the last ones can still be added up
+	// A team's sums lie behind all units on their way, twice, so that the last ones can still be added up.
+	float *after = (float *)(shared + (size_t)blockDim.x / 32 * RING), *sums = after + (size_t)team * 2 * splits * ROWS * WIDTH;
 
 	// What is still to be copied: from where, how many units before the next row
 	// group, how many in all.
@@ -188,45 +187,37 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 		copy_commit();
 	};
 	// The slot to be read next, and the one read last, which is free.
-	const u32 ring = shared_address(shared) + warp * RING;
+	const u32 ring = shared_address(shared) + threadIdx.x / 32 * RING;
 	u32 at = ring, free = ring + RING - SLOT;
 #pragma unroll
 	for (int i = 0; i < STAGES - 1; i++)
 		copy(ring + i * SLOT + lane * 16);
 
-	if (!BESIDE)
-		let_next_launch_begin();
-	else if (SOURCE == NORM || SOURCE == GATED) // the rest of a step has washed it out
-		for (int i = threadIdx.x * 8; i < (SOURCE == NORM ? a.cols : a.dim); i += blockDim.x * 8)
-			prefetch(a.norm + i);
+	let_next_launch_begin();
 
 	// The pieces of x that this lane feeds. One without a row takes another's: what
 	// becomes of it is not looked at.
 	const uint4 *xs[NT];
 	u32 own = 0;
 	if (OWN) {
-		// Rows lie 64 bytes apart from where they would, for other banks than their neighbours.
-		__shared__ float powers[8];
+		__shared__ float row_power;
 		__shared__ float few_groups[END == CONVOLVED ? OWN_TIMES * OWN_WARPS : 1];
-		u8 *at = (u8 *)(sums + 2 * warps * ROWS * WIDTH);
+		u16 *row = (u16 *)(after + (size_t)blockDim.x / 32 * 2 * ROWS * WIDTH);
+		float power;
 		if (END == CONVOLVED) {
 			FewRow<OWN_TIMES> few(behind.few, few_groups, a.cols);
 			wait_for_launch_ahead();
-			const float power = prepare<SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, 0, (u16 *)at, 0, few);
-			if (threadIdx.x == 0)
-				powers[0] = power;
+			power = prepare<SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, 0, row, 0, few);
 		} else {
 			wait_for_launch_ahead();
-			for (int i = 0; i < n; i++) {
-				u16 *to = (u16 *)(at + i * (2 * width + 64));
-				const float power = SOURCE == BROUGHT ? bring<BESIDE ? BROUGHT_BESIDE : BROUGHT_TIMES>(a, to) : prepare<SOURCE == BROUGHT ? PLAIN : SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, i, to, i % 2);
-				if (threadIdx.x == 0)
-					powers[i] = power;
-			}
+			power = SOURCE == BROUGHT ? bring<BROUGHT_TIMES>(a, row)
+			                          : prepare<SOURCE == BROUGHT ? PLAIN : SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, 0, row, 0);
 		}
+		if (threadIdx.x == 0)
+			row_power = power;
 		__syncthreads();
-		x_scale = powers;
-		own = shared_address(at) + min(g, n - 1) * (2 * width + 64) + (begin * F::PIECES * 4 + t) * 16;
+		x_scale = &row_power;
+		own = shared_address(row) + (begin * F::PIECES * 4 + t) * 16;
 	} else {
 		wait_for_launch_ahead();
 #pragma unroll
@@ -243,15 +234,14 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 	fetch(0);
 
 	// What this thread will write, asked for ahead: the first of its outputs.
-	const int OUTPUTS = (END == SWIGLU ? 16 : ROWS) * abreast; // of a turn and row of x
+	const int OUTPUTS = GROUP; // of a turn and row of x
 	int turn = 0;
-	for (int base = blockIdx.x * abreast; base < groups; base += jump) {
+	for (int group = first; group < groups; group += jump) {
 		float held = 0; // of the first tile of two
 #pragma unroll 1
 		for (int tile_of = 0; tile_of < TURNS; tile_of++) {
-			const int group = base + warp / splits;
-			const int mine = (threadIdx.x + blockDim.x - turn / TURNS % warps * 32) % blockDim.x;
-			const int row0 = base * GROUP + mine % OUTPUTS;
+			const int mine = (thread + threads - turn / TURNS % splits * 32) % threads;
+			const int row0 = group * GROUP + mine % OUTPUTS;
 			const int w_row = END == SWIGLU && TURNS == 2 ? row0 + tile_of * rows : row0;
 			float factor = 1, shift = 0, up_factor = 1, up_shift = 0;
 			float weights[TAPS_WITHIN], past[TAPS_WITHIN];
@@ -279,30 +269,28 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 #pragma unroll
 			for (int i = 0; i < RT * NT * 4; i++)
 				c[i / (4 * NT)][i / 4 % NT][i % 4] = 0;
-			if (group < groups)
 #pragma unroll 1
-				for (int unit = 1; unit <= count; unit++) {
-					copy_wait<STAGES - 2>();
-					__syncwarp();
-					copy(free + lane * 16);
+			for (int unit = 1; unit <= count; unit++) {
+				copy_wait<STAGES - 2>();
+				__syncwarp();
+				copy(free + lane * 16);
 #pragma unroll
-					for (int r = 0; r < RT; r++)
-						F::template multiply<NT>(c[r], at + r * F::BYTES, lane, v);
-					free = at;
-					at = at + SLOT == ring + RING ? ring : at + SLOT;
-					fetch(unit == count ? 0 : unit);
-				}
-			float *to = sums + turn % 2 * warps * ROWS * WIDTH + warp * ROWS * WIDTH;
+				for (int r = 0; r < RT; r++)
+					F::template multiply<NT>(c[r], at + r * F::BYTES, lane, v);
+				free = at;
+				at = at + SLOT == ring + RING ? ring : at + SLOT;
+				fetch(unit == count ? 0 : unit);
+			}
+			float *to = sums + (turn % 2 * splits + split) * ROWS * WIDTH;
 #pragma unroll
 			for (int i = 0; i < RT * NT * 4; i++)
-				if (!LEAN || i / 4 % NT * 8 + 2 * t + i % 2 < (OWN ? 1 : n))
+				if (!OWN || 2 * t + i % 2 == 0)
 					to[(i / (4 * NT) * 16 + g + i % 4 / 2 * 8) * WIDTH + i / 4 % NT * 8 + 2 * t + i % 2] =
 					    c[i / (4 * NT)][i / 4 % NT][i % 4];
-			__syncthreads();
-			// The sum of row m of the block's, in tile r of a warp's, for a row of x.
+			team_barrier(team, threads);
+			// The sum of row m of the group's, in tile r, for a row of x.
 			auto total = [&](int m, int r, int row) {
-				const float *part = sums + turn % 2 * warps * ROWS * WIDTH +
-				                    (m / GROUP * splits * ROWS + r * 16 + m % GROUP) * WIDTH + row;
+				const float *part = sums + (turn % 2 * splits * ROWS + r * 16 + m) * WIDTH + row;
 				float sum = 0;
 #pragma unroll 1
 				for (int s = 0; s < splits; s++, part += ROWS * WIDTH)
@@ -342,8 +330,8 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 					}
 				}
 			} else
-				for (int i = mine; i < OUTPUTS * n; i += blockDim.x) {
-					int m = i % OUTPUTS, row = i / OUTPUTS, out = base * ROWS + m;
+				for (int i = mine; i < OUTPUTS * n; i += threads) {
+					int m = i % OUTPUTS, row = i / OUTPUTS, out = group * ROWS + m;
 					if (out >= rows)
 						continue;
 					float sum = total(m, 0, row);
