@@ -88,10 +88,6 @@ func spaceAs(t testing.TB, k *Kernels, words string) {
 		case "fuse":
 			k.spacing.silu, k.spacing.conv, k.spacing.turn, k.spacing.gate, k.spacing.one = true, true, true, true, true
 		default:
-			if kinds, ok := strings.CutPrefix(word, "apart="); ok {
-				k.spacing.apart = kinds
-				break
-			}
 			number, found := strings.CutPrefix(word, "teams=")
 			n, err := strconv.Atoi(number)
 			if !found || err != nil {

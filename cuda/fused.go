@@ -2,23 +2,26 @@
 
 package cuda
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
-// Of a single row, launches between products may happen within them: SiLU and the split of its
+// Of one row or two, launches between products may happen within them: SiLU and the split of its
 // result, the convolution, and a product with a matrix of few rows. The bits are those of the
 // launches by themselves.
 
-// fusedFormats are the formats of matrices that there are such kernels for.
-var fusedFormats = [...]Format{F16, NVFP4}
+// fusedSets are what there are such kernels for: a format of matrices and a number of rows.
+var fusedSets = [...]struct {
+	format Format
+	rows   int
+}{{F16, 1}, {NVFP4, 1}, {NVFP4, 2}}
+
+// fusedRows is the most rows of such a product.
+const fusedRows = 2
 
 // The kinds of these products.
 const (
 	swigluProduct    = iota // gates and what they gate: the product is left in halves
 	convolvedProduct        // its first values are inputs of a convolution
-	broughtProduct          // of a row that swigluProduct left
+	broughtProduct          // of rows that swigluProduct left
 )
 
 var fusedNames = [...]string{swigluProduct: "_swiglu", convolvedProduct: "_convolved", broughtProduct: "_brought"}
@@ -33,14 +36,14 @@ const broughtTimes = 9
 // fusedTaps is the most taps of a convolution within a product (kernels/narrow.cuh).
 const fusedTaps = 4
 
-// fusedKernels are the products of a single row with what is before and behind them.
-type fusedKernels [len(fusedFormats)][len(shapes)][len(fusedNames)]*Kernel
+// fusedKernels are the products of few rows with what is before and behind them.
+type fusedKernels [len(fusedSets)][len(shapes)][len(fusedNames)]*Kernel
 
 func (f *fusedKernels) find(find func(to **Kernel, name string)) {
 	for kind, name := range fusedNames {
-		for i, format := range fusedFormats {
+		for i, set := range fusedSets {
 			for j, s := range shapes {
-				find(&f[i][j][kind], fmt.Sprintf("fused_%s_r%d_s%d%s", format, s.tiles, s.stages, name))
+				find(&f[i][j][kind], fmt.Sprintf("fused_%s_r%d_s%d_n%d%s", set.format, s.tiles, s.stages, set.rows, name))
 			}
 		}
 	}
@@ -56,61 +59,78 @@ func (f *fusedKernels) all() []*Kernel {
 	return all
 }
 
-// fusable tells how a product of a single row with m is divided that is of such a kind, if it
-// can be.
-func (k *Kernels) fusable(m *Matrix, kind int) (c choice, ok bool) {
-	if !slices.Contains(fusedFormats[:], m.format) || m.out >= 1<<17 {
+// fusedSet is which of fusedSets has products of n rows with m, −1 if none does.
+func fusedSet(m *Matrix, n int) int {
+	for i, set := range fusedSets {
+		if set.format == m.format && set.rows == n {
+			return i
+		}
+	}
+	return -1
+}
+
+// fusable tells how a product of n rows with m is divided that is of such a kind, if it can be.
+func (k *Kernels) fusable(m *Matrix, kind, n int) (c choice, ok bool) {
+	if fusedSet(m, n) < 0 || m.out >= 1<<17 {
 		return c, false
 	}
-	c = plan(m, 1)
-	return c, c.takes(m, kind) && c.ownTeam(m)+ownBytes(m) <= portableShared
+	c = plan(m, n)
+	return c, c.takes(m, kind, n) && c.ownTeam(m, n)+ownBytes(m, n) <= k.sharedMost()
 }
 
-// takes tells whether the registers of a team have room for a row.
-func (c choice) takes(m *Matrix, kind int) bool {
-	times := ownTimes
-	if kind == broughtProduct {
+// takes tells whether a team has a thread for each output of a turn, and registers for a row.
+func (c choice) takes(m *Matrix, kind, n int) bool {
+	times, outputs := ownTimes, 0
+	switch kind {
+	case swigluProduct:
+		outputs = 16 * n
+	case convolvedProduct:
+		outputs = 16 * shapes[c.shape].tiles * n
+	case broughtProduct:
 		times = broughtTimes
 	}
-	return 32*c.splits*8*times >= operandWidth(m.in)
+	return outputs <= 32*c.splits && 32*c.splits*8*times >= operandWidth(m.in)
 }
 
-// launchFused launches such a product with out rows of W, pairs of them for swigluProduct.
-func (k *Kernels) launchFused(kind int, m *Matrix, c choice, out int, a *Args) error {
-	kernel := k.fused[slices.Index(fusedFormats[:], m.format)][c.shape][kind]
-	return k.launchNarrow(kernel, out, c, c.ownTeam(m), ownBytes(m), a)
+// launchFused launches such a product of n rows with out rows of W, pairs of them for swigluProduct.
+func (k *Kernels) launchFused(kind int, m *Matrix, n int, c choice, out int, a *Args) error {
+	kernel := k.fused[fusedSet(m, n)][c.shape][kind]
+	return k.launchNarrow(kernel, out, c, c.ownTeam(m, n), ownBytes(m, n), a)
 }
 
-// swiGLU leaves silu(x·gateᵀ + …) ⊙ (x·upᵀ + …) in o and in k.powers, for the row of a, which
-// is normalised first, and m with the gates' rows first. [Kernels.brought] multiplies it on.
-func (k *Kernels) swiGLU(o *Operand, a *activations, m *Matrix, bias Memory, c choice) error {
+// swiGLU leaves silu(x·gateᵀ + …) ⊙ (x·upᵀ + …) in o and in k.powers, for n rows of a, which
+// are normalised first, and m with the gates' rows first. [Kernels.brought] multiplies them on.
+func (k *Kernels) swiGLU(o *Operand, a *activations, m *Matrix, bias Memory, n int, c choice) error {
+	o.n = n
 	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
-	a.append(args, m.in).Pointer(bias.at).Int(m.out / 2).Int(m.units).Int(c.splits).Pointer(o.values.at).Pointer(k.powers.at)
-	return k.launchFused(swigluProduct, m, c, m.out/2*shapes[c.shape].tiles, args) // a group is a tile of pairs
+	a.append(args, m.in).Pointer(bias.at).Int(m.out / 2).Int(m.units).Int(c.splits).
+		Pointer(o.values.at).Pointer(k.powers.at).Int(o.width).Int(powerBytes)
+	return k.launchFused(swigluProduct, m, n, c, m.out/2*shapes[c.shape].tiles, args) // a group is a tile of pairs
 }
 
-// brought is a product with the row that swiGLU left in p.X.
+// brought is a product with the rows that swiGLU left in p.X.
 func (k *Kernels) brought(p *Product, c choice) error {
-	m := p.M
-	row := activations{x: View{Memory: p.X.values}, gate: View{Memory: k.powers}}
+	m, n := p.M, p.X.n
+	rows := activations{x: View{Memory: p.X.values, Pitch: p.X.width}, gate: View{Memory: k.powers, Pitch: powerBytes}}
 	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
-	row.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(c.splits).Bool(p.Add)
-	return k.launchFused(broughtProduct, m, c, m.out, args)
+	rows.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(p.Pitch).Int(c.splits).Bool(p.Add)
+	return k.launchFused(broughtProduct, m, n, c, m.out, args)
 }
 
-// convolved is a product of the row of a, which is normalised first, whose first values go
-// through the causal convolution w of the only segment of g, then SiLU. A product with a matrix of
-// few rows that reads the same row may happen beside it: few, nil if there is none.
-func (k *Kernels) convolved(p *Product, a *activations, w Memory, s *States, g *Segments, layer int, few *fewProduct, c choice) error {
+// convolved is a product of n rows of a, which are normalised first, whose first values go
+// through the causal convolution w of the segments of g, of which each has one row, then SiLU. A
+// product with a matrix of few rows that reads the same rows may happen beside it: few, nil if there
+// is none.
+func (k *Kernels) convolved(p *Product, a *activations, w Memory, s *States, g *Segments, layer int, few *fewProduct, n int, c choice) error {
 	m := p.M
 	if few == nil {
 		few = &noFew
 	}
 	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
-	a.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(c.splits).
+	a.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(p.Pitch).Int(c.splits).
 		Pointer(w.at).Pointer(s.Slots.at).Pointer(uint64(s.SlotBytes() / 4)).Pointer(uint64(layer * s.layer())).Pointer(g.Slot.at).Int(s.Cols).Int(s.Taps).
-		Pointer(few.m.weights.at).Pointer(few.m.factors.at).Pointer(few.bias.at).Pointer(few.y.first()).Int(few.m.out).Int(few.m.units)
-	return k.launchFused(convolvedProduct, m, c, m.out, args)
+		Pointer(few.m.weights.at).Pointer(few.m.factors.at).Pointer(few.bias.at).Pointer(few.y.first()).Int(few.m.out).Int(few.m.units).Int(few.y.Pitch).Int(0)
+	return k.launchFused(convolvedProduct, m, n, c, m.out, args)
 }
 
 // blocksOf is how many blocks convolved launches.
@@ -122,7 +142,7 @@ func (k *Kernels) blocksOf(m *Matrix, c choice) int {
 // fused launches the calls from number i on that happen within each other, and tells how many
 // these are: 0 if there are none.
 func (b *Backend) fused(calls []call, i int) (n int, err error) {
-	if calls[i].kind != linearCall || calls[i].rows != 1 || len(calls[i].m.pieces) != 1 || calls[i].flags != 0 {
+	if calls[i].kind != linearCall || calls[i].rows > fusedRows || len(calls[i].m.pieces) != 1 || calls[i].flags != 0 {
 		return 0, nil
 	}
 	w := b.state.within
@@ -162,24 +182,25 @@ func (b *Backend) fusedMLP(calls []call, i int, a *activations) (int, error) {
 	lower.heads, lower.dim, lower.stride = 1, half, half
 	upper = lower
 	upper.offset += half
-	if silu.kind != siluCall || silu.rows != 1 || !into(calls, i+1) || first.m.out%32 != 0 || !sameRows(&silu.k, &lower) || !sameRows(&silu.x, &upper) ||
-		last.kind != linearCall || len(last.m.pieces) != 1 || last.dst.buffer == first.dst.buffer || source(calls, i+2) != i+1 ||
+	if silu.kind != siluCall || silu.rows != first.rows || !into(calls, i+1) || first.m.out%32 != 0 || !sameRows(&silu.k, &lower) || !sameRows(&silu.x, &upper) ||
+		last.kind != linearCall || last.rows != first.rows || len(last.m.pieces) != 1 || last.dst.buffer == first.dst.buffer || source(calls, i+2) != i+1 ||
 		len(calls) > i+3 && source(calls, i+3) == i+1 || !unread(calls[i+3:], first.dst.buffer) {
 		return 0, nil
 	}
 	up, down := first.m.pieces[0], last.m.pieces[0]
-	c, ok := b.k.fusable(up.m, swigluProduct)
-	d, possible := b.k.fusable(down.m, broughtProduct)
+	n := int(first.rows)
+	c, ok := b.k.fusable(up.m, swigluProduct, n)
+	d, possible := b.k.fusable(down.m, broughtProduct, n)
 	if !ok || !possible || up.adds || down.adds {
 		return 0, nil
 	}
 	o := b.operands[down.m.in]
-	o.values, o.scales, o.n = b.values.Memory, b.scales, 1
+	o.values, o.scales = b.values.Memory, b.scales
 	b.state.operand = nil
 	for _, c := range calls[i : i+3] {
 		c.dst.buffer.writes++
 	}
-	if err := b.k.swiGLU(o, a, up.m, biasOf(first), c); err != nil {
+	if err := b.k.swiGLU(o, a, up.m, biasOf(first), n, c); err != nil {
 		return 0, err
 	}
 	b.device.tape.enter(last)
@@ -204,26 +225,26 @@ func unread(calls []call, of *buffer) bool {
 // fusedConvolution launches a linear layer and the convolution of its first values, between
 // which there may be another linear layer with the same rows, if calls from i on are these.
 func (b *Backend) fusedConvolution(calls []call, i int, a *activations) (int, error) {
-	first, n := &calls[i], 2
+	first, n, rows := &calls[i], 2, int(calls[i].rows)
 	if len(calls) > i+1 && calls[i+1].kind == linearCall {
 		n = 3
 	}
-	if len(calls) < i+n || b.state.segments.N != 1 {
+	if len(calls) < i+n || b.state.segments.N != rows {
 		return 0, nil
 	}
 	between, convolve := &calls[i+1], &calls[i+n-1]
 	m := first.m.pieces[0]
-	if convolve.kind != convolveCall || convolve.dst.buffer != first.dst.buffer || convolve.dst.offset != first.dst.offset || !convolve.dst.solid() ||
+	if convolve.kind != convolveCall || convolve.rows != first.rows || convolve.dst.buffer != first.dst.buffer || convolve.dst.offset != first.dst.offset || !convolve.dst.solid() ||
 		int(convolve.dst.heads*convolve.dst.dim) > m.m.out || convolve.cache.states.Taps > fusedTaps || m.adds {
 		return 0, nil
 	}
-	c, ok := b.k.fusable(m.m, convolvedProduct)
+	c, ok := b.k.fusable(m.m, convolvedProduct, rows)
 	if !ok {
 		return 0, nil
 	}
 	var beside *fewProduct
 	if n == 3 {
-		if between.rows != 1 || between.dst.buffer == first.dst.buffer || between.x.buffer == first.dst.buffer || source(calls, i+1) != source(calls, i) {
+		if between.rows != first.rows || between.dst.buffer == first.dst.buffer || between.x.buffer == first.dst.buffer || source(calls, i+1) != source(calls, i) {
 			return 0, nil
 		}
 		if p := between.m.pieces[0]; len(between.m.pieces) == 1 && few(p.m) && !p.adds && between.flags == 0 && p.m.in == m.m.in &&
@@ -235,7 +256,7 @@ func (b *Backend) fusedConvolution(calls []call, i int, a *activations) (int, er
 	first.dst.buffer.writes += 2
 	y := first.dst.view()
 	p := Product{Y: Memory{b.device, y.first(), y.Memory.bytes}, Pitch: y.Pitch, M: m.m, Bias: biasOf(first)}
-	if err := b.k.convolved(&p, a, convolve.w.values, &convolve.cache.states, &b.state.segments, int(convolve.layer), beside, c); err != nil {
+	if err := b.k.convolved(&p, a, convolve.w.values, &convolve.cache.states, &b.state.segments, int(convolve.layer), beside, rows, c); err != nil {
 		return 0, err
 	}
 	if n == 2 {

@@ -15,13 +15,13 @@ import (
 	"velo/engine/weights"
 )
 
-// ways calls f with each way to divide a product of a single row with m of such a kind.
-func (t *rowsTest) ways(m *Matrix, kind int, f func(c choice)) {
+// ways calls f with each way to divide a product of n rows with m of such a kind.
+func (t *rowsTest) ways(m *Matrix, kind, n int, f func(c choice)) {
 	t.Helper()
 	found := 0
-	c := plan(m, 1)
+	c := plan(m, n)
 	for c.shape = range shapes {
-		if !c.takes(m, kind) || c.ownTeam(m)+ownBytes(m) > portableShared {
+		if !c.takes(m, kind, n) || c.ownTeam(m, n)+ownBytes(m, n) > t.k.sharedMost() {
 			continue
 		}
 		for t.k.spacing.teams = range 4 {
@@ -31,7 +31,7 @@ func (t *rowsTest) ways(m *Matrix, kind int, f func(c choice)) {
 	}
 	t.k.spacing.teams = 0
 	if found == 0 {
-		t.Errorf("no way to divide %d × %d in %v", m.out, m.in, m.format)
+		t.Errorf("no way to divide %d × %d in %v for %d rows", m.out, m.in, m.format, n)
 	}
 }
 
@@ -53,9 +53,10 @@ func TestFusedMLP(t *testing.T) {
 	rt := newRowsTest(t)
 	scratch := take(t, rt.p, 4<<20)
 	mark := rt.p.used
-	for _, format := range fusedFormats {
+	for _, set := range fusedSets {
+		format, n := set.format, set.rows
 		for _, size := range []struct{ hidden, inner, out, powers int }{{128, 96, 48, 0}, {256, 2064, 33, 40}, {1040, 512, 128, 80}, {128, 17408, 64, 30}} {
-			t.Run(fmt.Sprint(format, size), func(t *testing.T) {
+			t.Run(fmt.Sprint(format, n, size), func(t *testing.T) {
 				rt.T, rt.p.used = t, mark
 				gate, _ := randomPart(rt.r, format, size.inner, size.hidden)
 				up, _ := randomPart(rt.r, format, size.inner, size.hidden)
@@ -65,7 +66,7 @@ func TestFusedMLP(t *testing.T) {
 				part, _ := randomPart(rt.r, format, size.out, size.inner)
 				down, err := rt.k.Matrix(rt.p, scratch, format, size.inner, part)
 				rt.check(err)
-				_, xs := rt.values(size.hidden)
+				_, xs := rt.values(n * size.hidden)
 				_, norm := rt.values(size.hidden)
 				bias, biases := rt.values(2 * size.inner)
 				_, downBias := rt.values(size.out)
@@ -73,27 +74,27 @@ func TestFusedMLP(t *testing.T) {
 					bias[i] *= 1e-9
 				}
 				rt.check(Upload(biases, bias))
-				_, start := rt.values(size.out)
+				_, start := rt.values(n * size.out)
 				from := View{xs, size.hidden, 0, 1, size.hidden, size.hidden}
-				both := View{take(t, rt.p, int64(8*size.inner)), 2 * size.inner, 0, 1, size.inner, size.inner}
+				both := View{take(t, rt.p, int64(8*n*size.inner)), 2 * size.inner, 0, 1, size.inner, size.inner}
 				second := both
 				second.Offset = size.inner
-				first, err := rt.k.Operand(rt.p, size.hidden, 1)
+				first, err := rt.k.Operand(rt.p, size.hidden, n)
 				rt.check(err)
-				o, err := rt.k.Operand(rt.p, size.inner, 1)
+				o, err := rt.k.Operand(rt.p, size.inner, n)
 				rt.check(err)
-				y := newOutput(t, rt.p, size.out)
-				again := make([]float32, size.out)
+				y := newOutput(t, rt.p, n*size.out)
+				again := make([]float32, n*size.out)
 				rt.check(Download(start, again))
 				for _, b := range []Memory{{}, biases} {
 					y.poison(t)
 					rt.check(Upload(y.all, again))
-					rt.check(rt.k.SplitNorm(first, from, norm, 1e-6, 1))
+					rt.check(rt.k.SplitNorm(first, from, norm, 1e-6, n))
 					rt.check(rt.k.Linear(&Product{Y: both.Memory, Pitch: 2 * size.inner, X: first, M: m, Bias: b}))
-					rt.check(rt.k.SplitSiLU(o, both, second, 1))
+					rt.check(rt.k.SplitSiLU(o, both, second, n))
 					rt.check(rt.k.Linear(&Product{Y: y.all, Pitch: size.out, X: o, M: down, Bias: downBias, Add: true}))
-					want := y.read(t, size.out)
-					halves, power := make([]uint16, o.width), make([]float32, 1)
+					want := y.read(t, n*size.out)
+					halves, power := make([]uint16, n*o.width), make([]float32, n)
 					rt.check(Download(o.values, halves))
 					rt.check(Download(o.scales, power))
 					zeros := 0
@@ -102,27 +103,27 @@ func TestFusedMLP(t *testing.T) {
 							zeros++
 						}
 					}
-					t.Logf("%d of %d values vanish at 2^%g", zeros, size.inner, math.Log2(float64(power[0])))
+					t.Logf("%d of %d values of a row vanish at 2^%g", zeros, size.inner, math.Log2(float64(power[0])))
 					a := activations{source: normSource, x: from, norm: norm, eps: 1e-6}
 					check := func(what string, c choice) {
 						y.poison(t)
 						rt.check(Upload(y.all, again))
 						rt.check(rt.k.brought(&Product{Y: y.all, Pitch: size.out, X: o, M: down, Bias: downBias, Add: true}, c))
-						if got := y.read(t, size.out); !slices.Equal(got, want) {
+						if got := y.read(t, n*size.out); !slices.Equal(got, want) {
 							t.Fatalf("%s: the product behind is not the same: %v instead of %v", what, got[:min(8, len(got))], want[:min(8, len(want))])
 						}
 					}
-					one, ok := rt.k.fusable(down, broughtProduct)
+					one, ok := rt.k.fusable(down, broughtProduct, n)
 					if !ok {
 						t.Fatal("the product behind is not possible")
 					}
-					rt.ways(m, swigluProduct, func(c choice) {
+					rt.ways(m, swigluProduct, n, func(c choice) {
 						rt.check(o.values.Fill(0xff))
 						rt.check(rt.k.powers.Fill(0xff))
-						rt.check(rt.k.swiGLU(o, &a, m, b, c))
+						rt.check(rt.k.swiGLU(o, &a, m, b, n, c))
 						check(fmt.Sprintf("gates in %+v", c), one)
 					})
-					rt.ways(down, broughtProduct, func(c choice) { check(fmt.Sprintf("brought in %+v", c), c) })
+					rt.ways(down, broughtProduct, n, func(c choice) { check(fmt.Sprintf("brought in %+v", c), c) })
 				}
 			})
 		}
@@ -135,32 +136,37 @@ func TestFusedConvolution(t *testing.T) {
 	rt := newRowsTest(t)
 	scratch := take(t, rt.p, 4<<20)
 	mark := rt.p.used
-	for _, format := range fusedFormats {
+	for _, set := range fusedSets {
+		format, n := set.format, set.rows
 		for i, size := range []struct{ hidden, cols, rest, few, taps int }{{1024, 1200, 80, 20, 4}, {1168, 304, 0, 3, 2}, {128, 96, 64, 0, 4}, {5120, 512, 128, 40, 1}} {
-			t.Run(fmt.Sprint(format, size), func(t *testing.T) {
+			t.Run(fmt.Sprint(format, n, size), func(t *testing.T) {
 				rt.T, rt.p.used = t, mark
 				out := size.cols + size.rest
 				part, _ := randomPart(rt.r, format, out, size.hidden)
 				m, err := rt.k.Matrix(rt.p, scratch, format, size.hidden, part)
 				rt.check(err)
 				s := &States{Layers: 2, Cols: size.cols, Taps: size.taps, KeyHeads: 1, ValueHeads: 1, KeyDim: 64, ValueDim: 32}
-				start, states := rt.values(3 * int(s.SlotBytes()/4))
+				start, states := rt.values((n + 2) * int(s.SlotBytes()/4))
 				s.Slots = states
 				_, w := rt.values(size.cols * size.taps)
-				g, _ := rt.segments([]int32{1}, []int32{2})
-				_, xs := rt.values(size.hidden)
+				rows, slots := make([]int32, n), make([]int32, n)
+				for i := range rows {
+					rows[i], slots[i] = 1, int32(n+1-i)
+				}
+				g, _ := rt.segments(rows, slots)
+				_, xs := rt.values(n * size.hidden)
 				_, norm := rt.values(size.hidden)
 				_, bias := rt.values(out)
 				from := View{xs, size.hidden, 0, 1, size.hidden, size.hidden}
-				o, err := rt.k.Operand(rt.p, size.hidden, 1)
+				o, err := rt.k.Operand(rt.p, size.hidden, n)
 				rt.check(err)
-				y, z := newOutput(t, rt.p, out), newOutput(t, rt.p, max(1, size.few))
+				y, z := newOutput(t, rt.p, n*out), newOutput(t, rt.p, max(1, n*size.few))
 				var few *fewProduct
 				if size.few > 0 {
 					part, _ := randomPart(rt.r, BF16, size.few, size.hidden)
 					small, err := rt.k.Matrix(rt.p, scratch, BF16, size.hidden, part)
 					rt.check(err)
-					few = &fewProduct{y: View{z.all, size.few, 0, 1, size.few, size.few}, x: from, m: small, norm: norm, eps: 1e-6, n: 1}
+					few = &fewProduct{y: View{z.all, size.few, 0, 1, size.few, size.few}, x: from, m: small, norm: norm, eps: 1e-6, n: n}
 					if i == 0 {
 						_, few.bias = rt.values(size.few)
 					}
@@ -170,14 +176,14 @@ func TestFusedConvolution(t *testing.T) {
 					z.poison(t)
 					rt.check(Upload(states, start))
 					rt.check(run())
-					got = append(y.read(t, out), z.read(t, size.few)...)
+					got = append(y.read(t, n*out), z.read(t, n*size.few)...)
 					state := make([]float32, len(start))
 					rt.check(Download(states, state))
 					return append(got, state...)
 				}
 				p := Product{Y: y.all, Pitch: out, X: o, M: m, Bias: bias}
 				want := result(func() error {
-					if err := rt.k.SplitNorm(o, from, norm, 1e-6, 1); err != nil {
+					if err := rt.k.SplitNorm(o, from, norm, 1e-6, n); err != nil {
 						return err
 					}
 					if err := rt.k.Linear(&p); err != nil {
@@ -186,14 +192,14 @@ func TestFusedConvolution(t *testing.T) {
 					return rt.k.Convolve(View{y.all, out, 0, 1, size.cols, size.cols}, w, s, g, 1, few)
 				})
 				a := activations{source: normSource, x: from, norm: norm, eps: 1e-6}
-				rt.ways(m, convolvedProduct, func(c choice) {
+				rt.ways(m, convolvedProduct, n, func(c choice) {
 					if size.few > rt.k.blocksOf(m, c) {
 						return
 					}
-					got := result(func() error { return rt.k.convolved(&p, &a, w, s, g, 1, few, c) })
+					got := result(func() error { return rt.k.convolved(&p, &a, w, s, g, 1, few, n, c) })
 					for i := range want {
 						if got[i] != want[i] {
-							t.Fatalf("%+v: value %d (%d outputs, %d of the small matrix, states) is %g instead of %g", c, i, out, size.few, got[i], want[i])
+							t.Fatalf("%+v: value %d (%d outputs, %d of the small matrix, states) is %g instead of %g", c, i, n*out, n*size.few, got[i], want[i])
 						}
 					}
 				})

@@ -81,7 +81,7 @@ type Kernels struct {
 	own      *Pool  // what follows lies here
 	scratch  Memory // sums of parts of the columns
 	counters Memory // how many blocks are done with theirs
-	powers   Memory // of a row that a product left for the one behind it, a byte for 16 columns
+	powers   Memory // of rows that a product left for the one behind it, a byte for 16 columns
 }
 
 // shape is how a product of up to 16 rows is compiled: row tiles a warp, and units
@@ -168,12 +168,12 @@ func (d *Device) Kernels() (*Kernels, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.own, err = d.Pool(scratchBytes + counterBytes + powerBytes); err != nil {
+	if k.own, err = d.Pool(scratchBytes + counterBytes + fusedRows*powerBytes); err != nil {
 		return nil, fmt.Errorf("cannot place the scratch of the kernels on the GPU: %w", err)
 	}
 	k.scratch, _ = k.own.Take("scratch", scratchBytes)
 	k.counters, _ = k.own.Take("counters", counterBytes)
-	k.powers, _ = k.own.Take("powers", powerBytes)
+	k.powers, _ = k.own.Take("powers", fusedRows*powerBytes)
 	return k, k.counters.Fill(0)
 }
 

@@ -176,7 +176,7 @@ func benchmarkLayer(b *testing.B, k *Kernels, space, out Memory, format Format, 
 				for _, splits := range []int{2, 4, 8, 16} {
 					c := choice{splits: splits, shape: s}
 					if c.narrowShared(format, batch) > portableShared ||
-						prepared && (c.ownTeam(copies[0])+ownBytes(copies[0]) > portableShared || !c.holds(copies[0])) {
+						prepared && (c.ownTeam(copies[0], batch)+ownBytes(copies[0], batch) > portableShared || !c.holds(copies[0])) {
 						continue
 					}
 					choices = append(choices, c)

@@ -458,7 +458,7 @@ func TestSplits(t *testing.T) {
 				owned++
 				out := newOutput(t, rt.p, 64)
 				for c.shape = range shapes {
-					if c.ownTeam(m)+ownBytes(m) > portableShared {
+					if c.ownTeam(m, 1)+ownBytes(m, 1) > rt.k.sharedMost() {
 						continue
 					}
 					for rt.k.spacing.teams = range 4 {

@@ -58,14 +58,18 @@ func BenchmarkModel(b *testing.B) {
 						b.Fatal(err)
 					}
 					fmt.Printf("space [%s]\n", words)
+					past := 128
+					if n, err := strconv.Atoi(os.Getenv("VELO_PAST")); err == nil {
+						past = n
+					}
 					for n := range strings.FieldsSeq(cmp.Or(os.Getenv("VELO_DECODE"), "1 2 4 8 16")) {
 						rows, err := strconv.Atoi(n)
 						if err != nil {
 							b.Fatal(err)
 						}
-						decode(b, m, backend, name, rows, 128)
-						if rows <= 2 && os.Getenv("VELO_GAPS") != "" {
-							gaps(b, m, backend, rows, 128)
+						decode(b, m, backend, name, rows, past)
+						if os.Getenv("VELO_GAPS") != "" {
+							gaps(b, m, backend, rows, past)
 						}
 					}
 				}

@@ -34,7 +34,7 @@ func grains(bytes int64) int64 { return (bytes + grain - 1) / grain * grain }
 // is reserved at once ([BackendOptions].Reserve).
 func (n *Needs) Bytes() (device, pinned int64) {
 	device += reserve(0, n.Rows) // beside what the model asks for
-	device += grains(scratchBytes + counterBytes + powerBytes)
+	device += grains(scratchBytes + counterBytes + fusedRows*powerBytes)
 	device += grains(operandBytes(n.Cols, n.Rows))
 	if n.Shape.Attention > 0 {
 		device += grains(attentionBytes(&n.Shape, n.Pages, n.Rows))

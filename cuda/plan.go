@@ -2,8 +2,6 @@
 
 package cuda
 
-import "strings"
-
 // choice is how a product is divided. Splits are the parts that a row is summed
 // in, so they follow from the matrix alone, on every device and for any number
 // of rows; the rest has no influence on the result.
@@ -93,27 +91,11 @@ func (k *Kernels) product(p *Product, c choice) error {
 func (k *Kernels) launchNarrow(kernel *Kernel, out int, c choice, team, own int, a *Args) error {
 	groups, sms := (out+16*shapes[c.shape].tiles-1)/(16*shapes[c.shape].tiles), k.device.facts.SMs
 	own += lineBytes
-	teams, blocks := k.teams(kernel, groups, c.splits, team, own), 1
-	if k.apart(kernel) {
-		of := (groups + sms - 1) / sms
-		fit := kernel.resident(32*c.splits, team+own)
-		turns := (of + fit - 1) / fit
-		teams, blocks = 1, (of+turns-1)/turns
-	}
-	// No SM has more than its share: blocks of the next launch may be there besides, if they need
-	// little.
-	shared := max(teams*team+own, k.device.facts.SharedSM/(blocks+1)-1024+128)
-	return kernel.Launch(Grid{X: min(groups, sms*blocks), Block: 32 * c.splits * teams, Shared: min(shared, kernel.shared)}, a)
-}
-
-func (k *Kernels) apart(kernel *Kernel) bool {
-	kind := "l"
-	for _, e := range [][2]string{{"_swiglu", "s"}, {"_brought", "b"}, {"_convolved", "c"}, {"_own_norm", "n"}, {"_own", "p"}, {"_own_gated", "g"}, {"_n16", "w"}} {
-		if strings.HasSuffix(kernel.name, e[0]) {
-			kind = e[1]
-		}
-	}
-	return strings.Contains(k.spacing.apart, kind)
+	teams := k.teams(kernel, groups, c.splits, team, own)
+	// The block has its SM for itself, so that no SM has two. Blocks of the next launch may be there
+	// besides, if they need little.
+	shared := max(teams*team+own, k.device.facts.SharedSM/2-1024+128)
+	return kernel.Launch(Grid{X: min(groups, sms), Block: 32 * c.splits * teams, Shared: min(shared, kernel.shared)}, a)
 }
 
 // lineBytes is what aligning shared memory to a line takes at most.
@@ -138,8 +120,11 @@ func (k *Kernels) teams(kernel *Kernel, groups, splits, team, own int) int {
 // (kernels/activations.cuh).
 const ownTimes = 3
 
+// sharedMost is the most shared memory of a block of one team.
+func (k *Kernels) sharedMost() int { return k.device.facts.Shared - fixedShared - lineBytes }
+
 // ownable tells how a product of n rows of a with m is divided whose blocks prepare the row
-// themselves, while its first weights are on their way, instead of a launch ahead, if they can:
+// themselves, while their first weights are on their way, instead of a launch ahead, if they can:
 // it is a single one (more take longer than that launch), fits into shared memory beside the
 // weights and into the registers of a team, and lies at a multiple of 16 bytes.
 func (k *Kernels) ownable(m *Matrix, a *activations, n int) (c choice, ok bool) {
@@ -147,7 +132,7 @@ func (k *Kernels) ownable(m *Matrix, a *activations, n int) (c choice, ok bool) 
 		return c, false
 	}
 	c = plan(m, n)
-	return c, c.holds(m) && c.ownTeam(m)+ownBytes(m) <= portableShared
+	return c, c.holds(m) && c.ownTeam(m, n)+ownBytes(m, n) <= k.sharedMost()
 }
 
 // aligned tells whether rows of cols values lie at multiples of 16 bytes.
@@ -155,16 +140,16 @@ func (a *activations) aligned(cols int) bool {
 	return cols%8 == 0 && a.x.first()%16 == 0 && a.x.Pitch%4 == 0 && a.gate.first()%16 == 0 && a.gate.Pitch%4 == 0
 }
 
-// holds tells whether the registers of a block have room for a row.
+// holds tells whether the registers of a team have room for a row.
 func (c choice) holds(m *Matrix) bool { return 32*c.splits*8*ownTimes >= operandWidth(m.in) }
 
-// ownBytes is the shared memory of the row that a block prepares.
-func ownBytes(m *Matrix) int { return 2 * operandWidth(m.in) }
+// ownBytes is the shared memory of n rows that a block prepares.
+func ownBytes(m *Matrix, n int) int { return n*(2*operandWidth(m.in)+64) - 64 }
 
-// ownTeam is the shared memory of a team of such a block, whose sums are of one row.
-func (c choice) ownTeam(m *Matrix) int {
+// ownTeam is the shared memory of a team of such a block, whose sums are of n rows.
+func (c choice) ownTeam(m *Matrix, n int) int {
 	s := shapes[c.shape]
-	return c.splits * s.tiles * (s.stages*formats[m.format].bytes + 2*16*4)
+	return c.splits * s.tiles * (s.stages*formats[m.format].bytes + 2*16*4*(n|1))
 }
 
 // ownProduct launches a product with the row of a instead of p.X, divided as ownable says.
@@ -172,7 +157,7 @@ func (k *Kernels) ownProduct(p *Product, a *activations, c choice) error {
 	m := p.M
 	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
 	a.append(args, m.in).Pointer(p.Bias.at).Pointer(p.Y.at).Int(m.out).Int(m.units).Int(c.splits).Bool(p.Add)
-	return k.launchNarrow(k.owned[m.format][c.shape][a.source], m.out, c, c.ownTeam(m), ownBytes(m), args)
+	return k.launchNarrow(k.owned[m.format][c.shape][a.source], m.out, c, c.ownTeam(m, 1), ownBytes(m, 1), args)
 }
 
 // wideProduct launches a product of 9 to 16 rows. Where rows alone do not fill the

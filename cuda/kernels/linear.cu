@@ -186,14 +186,14 @@ DEVICE void wide(const u8 *__restrict__ w, const float *__restrict__ scale, cons
 	extern "C" __global__ void __maxnreg__(RT == 2 && NT == 1 ? 80 : 128)                                        \
 	    name(const u8 *w, const float *scale, const uint4 *x, const float *x_scale, const float *bias, float *y, \
 	         int rows, int units, int n, int pitch, int splits, int add, int width) {                            \
-		narrow<F, RT, NT, STAGES, false, PLAIN>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, \
+		narrow<F, RT, NT, STAGES, 0, PLAIN>(w, scale, x, x_scale, bias, y, rows, units, n, pitch, splits, \
 		                                        add, width, Activations{});                          \
 	}
 #define OWN(name, F, RT, STAGES, SOURCE)                                                                             \
 	extern "C" __global__ void __maxnreg__(80)                                                                   \
 	    name(const u8 *w, const float *scale, const __grid_constant__ Activations a, const float *bias, float *y, \
 	         int rows, int units, int splits, int add) {                                                         \
-		narrow<F, RT, 1, STAGES, true, SOURCE>(w, scale, 0, 0, bias, y, rows, units, 1, 0, splits, add,       \
+		narrow<F, RT, 1, STAGES, 1, SOURCE>(w, scale, 0, 0, bias, y, rows, units, 1, 0, splits, add,          \
 		                                       a.width, a);                                                  \
 	}
 #define OWNS(name, F, RT, STAGES)               \

@@ -11,14 +11,15 @@
 enum End { STORED, SWIGLU, CONVOLVED };
 
 // silu(gate) ⊙ up in halves, in the order of activations, and for each 16 columns the power
-// of two that they were divided by, plus 127.
+// of two that they were divided by, plus 127. A row takes width halves and pitch powers.
 struct Left {
 	u16 *halves;
 	u8 *powers;
+	int width, pitch;
 };
 
 // The convolution of the first cols outputs with w [cols, taps], of up to 4 taps, and SiLU; the
-// state of the sequence as recurrent.cu has it.
+// states of the sequences, of which each has one row, as recurrent.cu has them.
 const int TAPS_WITHIN = 4;
 struct Convolution {
 	const float *w;
@@ -28,13 +29,13 @@ struct Convolution {
 	int cols, taps;
 };
 
-// A product with a matrix of few rows, in 16 bits, that reads the same normalised row in
+// A product with a matrix of few rows, in 16 bits, that reads the same normalised rows in
 // float32: a block has one of its rows, the last blocks the first ones.
 struct FewRows {
 	const u8 *w;
 	const float *scale, *bias;
-	float *y;
-	int rows, units;
+	float *y; // [n, pitch]
+	int rows, units, pitch;
 };
 
 const int OWN_WARPS = 32; // of a block at most
@@ -45,15 +46,15 @@ struct Behind {
 	FewRows few;
 };
 
-// A block's row of a matrix of few rows while its row of x is prepared, MOST times eight values
-// a thread. The order of sums is that of recurrent.cu.
+// A block's row of a matrix of few rows while its rows of x are prepared, MOST times eight values
+// a thread. The order of sums is that of recurrent.cu. groups is where those of one row go.
 template <int MOST> struct FewRow {
 	const FewRows &f;
-	float *groups;
+	float *groups, *y;
 	int row, cols;
 	uint4 weights[MOST];
 
-	DEVICE FewRow(const FewRows &f, float *groups, int cols) : f(f), groups(groups), row(gridDim.x - 1 - blockIdx.x), cols(cols) {
+	DEVICE FewRow(const FewRows &f, int cols) : f(f), row(gridDim.x - 1 - blockIdx.x), cols(cols) {
 		const uint4 *from = few_weights(f.w, f.units, row);
 #pragma unroll
 		for (int m = 0; m < MOST; m++) {
@@ -73,16 +74,17 @@ template <int MOST> struct FewRow {
 			return;
 		const float sum = sum_of(groups, cols) * factor * f.scale[row];
 		if (threadIdx.x == 0)
-			f.y[row] = f.bias ? __fadd_rn(sum, f.bias[row]) : sum;
+			y[row] = f.bias ? __fadd_rn(sum, f.bias[row]) : sum;
 	}
 };
 
-// Brings a row that a product left, with the powers of 16 columns each, to the power of the
-// whole row, which is given in every thread. A thread has eight neighbours MOST times at most.
-template <int MOST> DEVICE float bring(const Activations &a, u16 *to) {
-	__shared__ u32 tops[32];
-	const u16 *halves = (const u16 *)a.x;
-	const u8 *powers = (const u8 *)a.gate;
+// Brings row number row that a product left, with the powers of 16 columns each, to the power of
+// the whole row, which is given in every thread. A thread has eight neighbours MOST times at most.
+// Of two rows one after the other turn is 0 and 1.
+template <int MOST> DEVICE float bring(const Activations &a, int row, u16 *to, int turn) {
+	__shared__ u32 tops[2][32];
+	const u16 *halves = (const u16 *)a.x + (size_t)row * a.pitch;
+	const u8 *powers = (const u8 *)a.gate + (size_t)row * a.gate_pitch;
 	uint4 v[MOST];
 	u32 power[MOST], top = 0;
 #pragma unroll
@@ -97,9 +99,9 @@ template <int MOST> DEVICE float bring(const Activations &a, u16 *to) {
 		top = max(top, power[m]);
 	top = __reduce_max_sync(~0u, top);
 	if (threadIdx.x % 32 == 0)
-		tops[threadIdx.x / 32] = top;
+		tops[turn][threadIdx.x / 32] = top;
 	__syncthreads();
-	top = __reduce_max_sync(~0u, threadIdx.x % 32 < blockDim.x / 32 ? tops[threadIdx.x % 32] : 0);
+	top = __reduce_max_sync(~0u, threadIdx.x % 32 < blockDim.x / 32 ? tops[turn][threadIdx.x % 32] : 0);
 #pragma unroll
 	for (int m = 0; m < MOST; m++) {
 		const int at = (threadIdx.x + m * blockDim.x) * 8, k = top - power[m];
@@ -129,25 +131,27 @@ DEVICE void team_barrier(int team, int threads) { asm volatile("bar.sync %0, %1;
 //
 // For up to 8·NT rows. w: packed weights, padded to 32 rows. scale: a factor for each row
 // of w. x: activations in halves (formats.cuh), width of them a row. x_scale: a factor
-// for each row of x. y: float32 [n, pitch]. If OWN, there is one row, and x is not there yet: each
-// block makes its own copy in shared memory of what a says, while its first weights are on their way.
+// for each row of x. y: float32 [n, pitch]; n is OWN, or given if that is 0. If not, x is not there
+// yet: each block makes its own copy in shared memory of what a says, while its first weights are
+// on their way.
 // rows: of W, with SWIGLU half of them. units: units a row tile. splits: warps that share the
 // columns, a team. A team takes a group of 16·RT rows at a time, with SWIGLU a tile of gates and
 // one of what they multiply, one after the other if RT is 1. A block is one team or more, 15 at
 // most, which have nothing in common but the rows that it prepared. add: y += instead of y =. END:
-// what becomes of sums, see Behind.
-template <class F, int RT, int NT, int STAGES, bool OWN, Source SOURCE, End END = STORED>
+// what becomes of sums, see Behind; a team then has a thread at least for each of the n rows of a
+// group, with SWIGLU of its 16 gates.
+template <class F, int RT, int NT, int STAGES, int OWN, Source SOURCE, End END = STORED>
 DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, const uint4 *__restrict__ x,
                    const float *__restrict__ x_scale, const float *__restrict__ bias, float *__restrict__ y, int rows,
-                   int units, int n, int pitch, int splits, int add, int width, const Activations &a,
+                   int units, int given, int pitch, int splits, int add, int width, const Activations &a,
                    const Behind &behind = Behind{}) {
 	extern __shared__ __align__(16) u8 dynamic[];
 	// The driver places it right behind what is of fixed size. Copies whose ends lie differently in lines
 	// of 128 bytes read up to twice as much.
 	u8 *shared = dynamic + (-shared_address(dynamic) & 127);
-	const int SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT;
+	const int n = OWN ? OWN : given, SLOT = RT * F::BYTES, RING = STAGES * SLOT, ROWS = 16 * RT;
 	const int GROUP = END == SWIGLU ? 16 : ROWS, TURNS = END == SWIGLU && RT == 1 ? 2 : 1; // rows of a group, and times that a warp has one
-	const int WIDTH = OWN ? 1 : 8 * NT + 1; // odd, for other banks than its neighbours
+	const int WIDTH = OWN ? OWN | 1 : 8 * NT + 1; // odd, for other banks than its neighbours
 	const int threads = 32 * splits, team = threadIdx.x / threads, teams = blockDim.x / threads, thread = threadIdx.x % threads;
 	const int split = thread / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	// Blocks have one team after the other, so that no SM has two groups more than another.
@@ -200,24 +204,36 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 	const uint4 *xs[NT];
 	u32 own = 0;
 	if (OWN) {
-		__shared__ float row_power;
-		__shared__ float few_groups[END == CONVOLVED ? OWN_TIMES * OWN_WARPS : 1];
-		u16 *row = (u16 *)(after + (size_t)blockDim.x / 32 * 2 * ROWS * WIDTH);
-		float power;
+		const int PAD = OWN > 1 ? 32 : 0; // for other banks than the row before
+		__shared__ float powers[OWN + 1];
+		__shared__ float few_groups[2][END == CONVOLVED ? OWN_TIMES * OWN_WARPS : 1];
+		u16 *prepared = (u16 *)(after + (size_t)blockDim.x / 32 * 2 * ROWS * WIDTH);
+		float power[OWN + 1];
 		if (END == CONVOLVED) {
-			FewRow<OWN_TIMES> few(behind.few, few_groups, a.cols);
+			FewRow<OWN_TIMES> few(behind.few, a.cols);
 			wait_for_launch_ahead();
-			power = prepare<SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, 0, row, 0, few);
+#pragma unroll
+			for (int i = 0; i < OWN; i++) {
+				few.groups = few_groups[i];
+				few.y = behind.few.y + (size_t)i * behind.few.pitch;
+				power[i] = prepare<SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, i, prepared + i * (width + PAD), i, few);
+			}
 		} else {
 			wait_for_launch_ahead();
-			power = SOURCE == BROUGHT ? bring<BROUGHT_TIMES>(a, row)
-			                          : prepare<SOURCE == BROUGHT ? PLAIN : SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, 0, row, 0);
+#pragma unroll
+			for (int i = 0; i < OWN; i++) {
+				u16 *to = prepared + i * (width + PAD);
+				power[i] = SOURCE == BROUGHT ? bring<BROUGHT_TIMES>(a, i, to, i)
+				                             : prepare<SOURCE == BROUGHT ? PLAIN : SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, i, to, i);
+			}
 		}
 		if (threadIdx.x == 0)
-			row_power = power;
+#pragma unroll
+			for (int i = 0; i < OWN; i++)
+				powers[i] = power[i];
 		__syncthreads();
-		x_scale = &row_power;
-		own = shared_address(row) + (begin * F::PIECES * 4 + t) * 16;
+		x_scale = powers;
+		own = shared_address(prepared) + (OWN > 1 ? min(g, OWN - 1) * 2 * (width + PAD) : 0) + (begin * F::PIECES * 4 + t) * 16;
 	} else {
 		wait_for_launch_ahead();
 #pragma unroll
@@ -257,7 +273,7 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 				}
 				if (END == CONVOLVED && row0 < behind.convolution.cols) {
 					const Convolution &c = behind.convolution;
-					state = c.states + *c.slots * c.slot_size + c.layer_at + row0;
+					state = c.states + c.slots[mine / OUTPUTS] * c.slot_size + c.layer_at + row0;
 #pragma unroll
 					for (int j = 0; j < TAPS_WITHIN; j++) {
 						weights[j] = j < c.taps ? __ldg(c.w + row0 * c.taps + j) : 0;
@@ -284,7 +300,7 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 			float *to = sums + (turn % 2 * splits + split) * ROWS * WIDTH;
 #pragma unroll
 			for (int i = 0; i < RT * NT * 4; i++)
-				if (!OWN || 2 * t + i % 2 == 0)
+				if (!OWN || 2 * t + i % 2 < n)
 					to[(i / (4 * NT) * 16 + g + i % 4 / 2 * 8) * WIDTH + i / 4 % NT * 8 + 2 * t + i % 2] =
 					    c[i / (4 * NT)][i / 4 % NT][i % 4];
 			team_barrier(team, threads);
@@ -298,15 +314,16 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 				return sum;
 			};
 			if (END == SWIGLU) {
-				if (mine < (OUTPUTS + 31) / 32 * 32) { // whole warps, half of which share a power
-					const bool there = mine < OUTPUTS && row0 < rows;
+				if (mine < (OUTPUTS * n + 31) / 32 * 32) { // whole warps, halves of which share a power
+					const bool there = mine < OUTPUTS * n && row0 < rows;
+					const int row = mine / OUTPUTS;
 					float gate = 0, up = 0;
 					if (there) {
-						gate = total(mine, 0, 0) * factor * *x_scale;
+						gate = total(mine % OUTPUTS, 0, row) * factor * x_scale[row];
 						if (bias)
 							gate = __fadd_rn(gate, shift);
 						if (TURNS == 1) {
-							up = total(mine, RT - 1, 0) * up_factor * *x_scale;
+							up = total(mine % OUTPUTS, RT - 1, row) * up_factor * x_scale[row];
 							if (bias)
 								up = __fadd_rn(up, up_shift);
 						} else if (tile_of == 0)
@@ -323,9 +340,10 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 							top = max(top, __shfl_xor_sync(~0u, top, i));
 						const int e = exponent_of(top);
 						if (there) {
-							behind.left.halves[piece(row0 & ~7) + row0 % 8] = half_bits(h * power_of_two(-e));
+							const Left &left = behind.left;
+							left.halves[(size_t)row * left.width + piece(row0 & ~7) + row0 % 8] = half_bits(h * power_of_two(-e));
 							if (row0 % 16 == 0)
-								behind.left.powers[row0 / 16] = (u8)(e + 127);
+								left.powers[(size_t)row * left.pitch + row0 / 16] = (u8)(e + 127);
 						}
 					}
 				}

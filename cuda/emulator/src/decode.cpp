@@ -105,7 +105,7 @@ class Decoder {
 		uint32_t a = body.dynamicAlign;
 		k.sharedBytes = (body.sharedBytes + a - 1) / a * a; // the dynamic memory begins there
 		k.localBytes = (body.localBytes + 15) / 16 * 16;
-		k.maxThreads = body.maxThreads, k.minBlocks = body.minBlocks;
+		k.maxThreads = body.maxThreads, k.minBlocks = body.minBlocks, k.maxRegisters = body.maxRegisters;
 		for (const Statement &s : body.statements)
 			one(s);
 		std::vector<uint32_t> specials;

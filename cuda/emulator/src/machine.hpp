@@ -100,7 +100,7 @@ struct Kernel {
 	uint32_t fileBytes = 0;                                // of a warp's registers
 	uint32_t parameterBytes = 0, sharedBytes = 0, localBytes = 0;
 	uint32_t registers = 0;                 // of a thread, an estimate
-	uint32_t maxThreads = 0, minBlocks = 0; // .maxntid, .minnctapersm; 0: none
+	uint32_t maxThreads = 0, minBlocks = 0, maxRegisters = 0; // .maxntid, .minnctapersm, .maxnreg; 0: none
 	bool dependent = false;                 // it has griddepcontrol.wait
 };
 

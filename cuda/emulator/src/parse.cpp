@@ -234,7 +234,7 @@ class Parser {
 			} else if (in.take(".minnctapersm"))
 				body.minBlocks = countOf(in, 64);
 			else if (in.take(".maxnreg"))
-				countOf(in, 255);
+				body.maxRegisters = countOf(in, 255);
 			else if (in.take(".pragma"))
 				in.next(), in.want(";");
 			else if (!in.take(".noreturn"))

@@ -76,7 +76,7 @@ struct Body {
 	std::vector<Parameter> parameters;
 	uint32_t line = 0;
 	uint32_t parameterBytes = 0, sharedBytes = 0, localBytes = 0;
-	uint32_t maxThreads = 0, minBlocks = 0;
+	uint32_t maxThreads = 0, minBlocks = 0, maxRegisters = 0; // .maxntid, .minnctapersm, .maxnreg; 0: none
 	uint32_t dynamicAlign = 1; // of the dynamic shared memory
 };
 

@@ -193,6 +193,8 @@ void placeRegisters(Kernel &k, const std::vector<Named> &named, const std::vecto
 	uint32_t most = 255;
 	if (k.maxThreads)
 		most = std::min(most, 65536 / (k.maxThreads * std::max(k.minBlocks, 1u)) / 8 * 8);
+	if (k.maxRegisters)
+		most = std::min(most, k.maxRegisters);
 	k.registers = std::min(most, (std::max(pressure(list, named, widths) + 6, 16u) + 7) / 8 * 8);
 }
 
