@@ -30,8 +30,8 @@ var fusedNames = [...]string{swigluProduct: "_swiglu", convolvedProduct: "_convo
 const powerBytes = operandMost / 16
 
 // broughtTimes is how many times eight values a thread has of a row that is brought to shared
-// memory (kernels/activations.cuh).
-const broughtTimes = 9
+// memory, by how many there are (kernels/activations.cuh).
+var broughtTimes = [fusedRows + 1]int{1: 9, 2: 6}
 
 // fusedTaps is the most taps of a convolution within a product (kernels/narrow.cuh).
 const fusedTaps = 4
@@ -75,27 +75,38 @@ func (k *Kernels) fusable(m *Matrix, kind, n int) (c choice, ok bool) {
 		return c, false
 	}
 	c = plan(m, n)
-	return c, c.takes(m, kind, n) && c.ownTeam(m, n)+ownBytes(m, n) <= k.sharedMost()
+	return c, k.takes(m, kind, n, c)
 }
 
-// takes tells whether a team has a thread for each output of a turn, and registers for a row.
-func (c choice) takes(m *Matrix, kind, n int) bool {
-	times, outputs := ownTimes, 0
+// takes tells whether there is shared memory for such a product divided as c says, a thread of a
+// team for each output of a turn, and registers for the rows, of which each has its part of a block.
+func (k *Kernels) takes(m *Matrix, kind, n int, c choice) bool {
+	if c.ownTeam(m, n)+ownBytes(m, n) > k.sharedMost() {
+		return false
+	}
+	times, outputs, out := ownTimes, 0, m.out
 	switch kind {
 	case swigluProduct:
-		outputs = 16 * n
+		outputs, out = 16*n, swigluOut(m, c)
 	case convolvedProduct:
 		outputs = 16 * shapes[c.shape].tiles * n
 	case broughtProduct:
-		times = broughtTimes
+		times = broughtTimes[n]
 	}
-	return outputs <= 32*c.splits && 32*c.splits*8*times >= operandWidth(m.in)
+	warps := c.splits * k.teams(k.fusedKernel(kind, m, n, c), out, c, c.ownTeam(m, n), ownBytes(m, n))
+	return outputs <= 32*c.splits && warps%n == 0 && warps/n*32*8*times >= operandWidth(m.in)
+}
+
+// swigluOut is the rows that a swigluProduct is divided by: a group is a tile of pairs.
+func swigluOut(m *Matrix, c choice) int { return m.out / 2 * shapes[c.shape].tiles }
+
+func (k *Kernels) fusedKernel(kind int, m *Matrix, n int, c choice) *Kernel {
+	return k.fused[fusedSet(m, n)][c.shape][kind]
 }
 
 // launchFused launches such a product of n rows with out rows of W, pairs of them for swigluProduct.
 func (k *Kernels) launchFused(kind int, m *Matrix, n int, c choice, out int, a *Args) error {
-	kernel := k.fused[fusedSet(m, n)][c.shape][kind]
-	return k.launchNarrow(kernel, out, c, c.ownTeam(m, n), ownBytes(m, n), a)
+	return k.launchNarrow(k.fusedKernel(kind, m, n, c), out, c, c.ownTeam(m, n), ownBytes(m, n), a)
 }
 
 // swiGLU leaves silu(x·gateᵀ + …) ⊙ (x·upᵀ + …) in o and in k.powers, for n rows of a, which
@@ -105,7 +116,7 @@ func (k *Kernels) swiGLU(o *Operand, a *activations, m *Matrix, bias Memory, n i
 	args := k.device.args.Reset().Pointer(m.weights.at).Pointer(m.factors.at)
 	a.append(args, m.in).Pointer(bias.at).Int(m.out / 2).Int(m.units).Int(c.splits).
 		Pointer(o.values.at).Pointer(k.powers.at).Int(o.width).Int(powerBytes)
-	return k.launchFused(swigluProduct, m, n, c, m.out/2*shapes[c.shape].tiles, args) // a group is a tile of pairs
+	return k.launchFused(swigluProduct, m, n, c, swigluOut(m, c), args)
 }
 
 // brought is a product with the rows that swiGLU left in p.X.

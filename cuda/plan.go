@@ -89,13 +89,11 @@ func (k *Kernels) product(p *Product, c choice) error {
 // launchNarrow launches a product with out rows of W whose warps share columns: teams that take
 // team bytes of shared memory each, and own bytes that all of a block have in common.
 func (k *Kernels) launchNarrow(kernel *Kernel, out int, c choice, team, own int, a *Args) error {
-	groups, sms := (out+16*shapes[c.shape].tiles-1)/(16*shapes[c.shape].tiles), k.device.facts.SMs
-	own += lineBytes
-	teams := k.teams(kernel, groups, c.splits, team, own)
+	teams := k.teams(kernel, out, c, team, own)
 	// The block has its SM for itself, so that no SM has two. Blocks of the next launch may be there
 	// besides, if they need little.
-	shared := max(teams*team+own, k.device.facts.SharedSM/2-1024+128)
-	return kernel.Launch(Grid{X: min(groups, sms), Block: 32 * c.splits * teams, Shared: min(shared, kernel.shared)}, a)
+	shared := max(teams*team+own+lineBytes, k.device.facts.SharedSM/2-1024+128)
+	return kernel.Launch(Grid{X: min(c.groups(out), k.device.facts.SMs), Block: 32 * c.splits * teams, Shared: min(shared, kernel.shared)}, a)
 }
 
 // lineBytes is what aligning shared memory to a line takes at most.
@@ -104,14 +102,20 @@ const lineBytes = 128
 // teamsMost is the most teams of a block: each has a barrier of its own.
 const teamsMost = 15
 
-// teams is how many teams a block has, the only one of its SM, to work on so many groups of rows:
-// as many as there is room for, but no more than take as many turns.
-func (k *Kernels) teams(kernel *Kernel, groups, splits, team, own int) int {
-	most := min(teamsMost, 32/splits, 65536/((max(kernel.registers, 1)+7)/8*8*32*splits), (kernel.shared-own)/team)
+// groups is how many groups of rows there are of out rows.
+func (c choice) groups(out int) int {
+	rows := 16 * shapes[c.shape].tiles
+	return (out + rows - 1) / rows
+}
+
+// teams is how many teams a block has, the only one of its SM, of a product with out rows of W: as
+// many as there is room for, but no more than take as many turns.
+func (k *Kernels) teams(kernel *Kernel, out int, c choice, team, own int) int {
+	most := min(teamsMost, 32/c.splits, 65536/((max(kernel.registers, 1)+7)/8*8*32*c.splits), (kernel.shared-own-lineBytes)/team)
 	if k.spacing.teams > 0 {
 		return max(1, min(most, k.spacing.teams))
 	}
-	of := (groups + k.device.facts.SMs - 1) / k.device.facts.SMs // an SM
+	of := (c.groups(out) + k.device.facts.SMs - 1) / k.device.facts.SMs // an SM
 	turns := (of + max(most, 1) - 1) / max(most, 1)
 	return (of + turns - 1) / turns
 }

@@ -22,8 +22,8 @@ struct Activations {
 };
 
 // How many times eight values a thread has of a row that its block prepares for itself, or
-// brings.
-const int OWN_TIMES = 3, BROUGHT_TIMES = 9;
+// brings, as the only one or as one of two.
+const int OWN_TIMES = 3, BROUGHT_TIMES = 9, BROUGHT_TIMES_OF_TWO = 6;
 
 // Eight neighbours of a row of n values, which begins at a multiple of 16 bytes, as n and
 // i do of 8 values.
@@ -64,17 +64,17 @@ struct Nobody {
 };
 
 // Writes row number row to to and gives its power of two, which brings the largest number
-// to 2¹³ and more, in every thread. The block holds the row in registers, so that all of it
-// is asked for at once: a thread eight neighbours, MOST times at most, of which AT_ONCE are
-// on their way together. Of several rows one after the other turn is 0 and 1 by turns. If
-// ALIGNED, rows begin at multiples of 16 bytes and are multiples of 8 columns. WARPS: of a block
-// at most.
+// to 2¹³ and more, in every thread. It takes so many threads of a block, of which thread is the
+// number; the other half of the block may have another row, with 1 as half instead of 0. They hold
+// the row in registers, so that all of it is asked for at once: a thread eight neighbours, MOST
+// times at most, of which AT_ONCE are on their way together. If ALIGNED, rows begin at multiples of
+// 16 bytes and are multiples of 8 columns. WARPS: of a block at most.
 template <Source SOURCE, int MOST, int AT_ONCE, bool ALIGNED, int WARPS, class ALSO = Nobody>
-DEVICE float prepare(const Activations &a, int row, u16 *to, int turn, ALSO also = ALSO()) {
+DEVICE float prepare(const Activations &a, int row, u16 *to, int thread, int threads, int half, ALSO also = ALSO()) {
 	__shared__ float groups[SOURCE == NORM ? 2 : 1][MOST * WARPS];
 	__shared__ u32 tops[2][32];
-	const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
-	const int times = (a.width + blockDim.x * 8 - 1) / (blockDim.x * 8); // of MOST, often 1
+	const int warp = thread / 32, warps = threads / 32;
+	const int times = (a.width + threads * 8 - 1) / (threads * 8); // of MOST, often 1
 	const float *x = a.x + (size_t)row * a.pitch, *gate = a.gate + (size_t)row * a.gate_pitch;
 	__align__(16) float v[MOST][8];
 	u32 top = 0;
@@ -85,7 +85,7 @@ DEVICE float prepare(const Activations &a, int row, u16 *to, int turn, ALSO also
 #pragma unroll
 		for (int m = first; m < first + AT_ONCE; m++)
 			if (m < times) {
-				const int i = (threadIdx.x + m * blockDim.x) * 8;
+				const int i = (thread + m * threads) * 8;
 				const float *second = SOURCE == NORM ? a.norm : gate;
 				if (ALIGNED) {
 					whole_eight(v[m], x, i, a.cols);
@@ -104,14 +104,14 @@ DEVICE float prepare(const Activations &a, int row, u16 *to, int turn, ALSO also
 			if (SOURCE == NORM) {
 				const float sum = warp_sum(square_sum(v[m]));
 				if (threadIdx.x % 32 == 0)
-					groups[turn][m * warps + warp] = sum;
+					groups[half][m * warps + warp] = sum;
 #pragma unroll
 				for (int j = 0; j < 8; j++)
 					v[m][j] *= other[m - first][j];
 				also.part(m, v[m]);
 			}
 			if (SOURCE == GATED) { // dim / 8 is a power of two up to 32, so a head is lanes of a warp
-				whole_eight(heads, a.norm, (threadIdx.x + m * blockDim.x) * 8 % a.dim, a.dim);
+				whole_eight(heads, a.norm, (thread + m * threads) * 8 % a.dim, a.dim);
 				float sum = square_sum(v[m]);
 				for (int lanes = a.dim / 16; lanes; lanes /= 2)
 					sum += __shfl_xor_sync(~0u, sum, lanes);
@@ -139,12 +139,12 @@ DEVICE float prepare(const Activations &a, int row, u16 *to, int turn, ALSO also
 	}
 	top = __reduce_max_sync(~0u, top);
 	if (threadIdx.x % 32 == 0)
-		tops[turn][warp] = top;
+		tops[half][warp] = top;
 	__syncthreads();
-	top = __reduce_max_sync(~0u, threadIdx.x % 32 < warps ? tops[turn][threadIdx.x % 32] : 0);
+	top = __reduce_max_sync(~0u, threadIdx.x % 32 < warps ? tops[half][threadIdx.x % 32] : 0);
 	float factor = 1;
 	if (SOURCE == NORM) {
-		factor = 1 / sqrtf(sum_of(groups[turn], a.cols) / a.cols + a.eps);
+		factor = 1 / sqrtf(sum_of(groups[half], a.cols) / a.cols + a.eps);
 		top = __float_as_uint(__uint_as_float(top) * factor);
 		also.whole(factor);
 	}
@@ -152,7 +152,7 @@ DEVICE float prepare(const Activations &a, int row, u16 *to, int turn, ALSO also
 	const float up = power_of_two(-e);
 #pragma unroll
 	for (int m = 0; m < MOST; m++) {
-		const int i = (threadIdx.x + m * blockDim.x) * 8;
+		const int i = (thread + m * threads) * 8;
 		if (i >= a.width)
 			break;
 		__align__(16) u32 pairs[4];

@@ -46,19 +46,20 @@ struct Behind {
 	FewRows few;
 };
 
-// A block's row of a matrix of few rows while its rows of x are prepared, MOST times eight values
-// a thread. The order of sums is that of recurrent.cu. groups is where those of one row go.
+// A block's row of a matrix of few rows while a row of x is prepared, MOST times eight values
+// a thread, as prepare has these. The order of sums is that of recurrent.cu.
 template <int MOST> struct FewRow {
 	const FewRows &f;
 	float *groups, *y;
-	int row, cols;
+	int row, cols, thread, threads;
 	uint4 weights[MOST];
 
-	DEVICE FewRow(const FewRows &f, int cols) : f(f), row(gridDim.x - 1 - blockIdx.x), cols(cols) {
+	DEVICE FewRow(const FewRows &f, float *groups, float *y, int cols, int thread, int threads)
+	    : f(f), groups(groups), y(y), row(gridDim.x - 1 - blockIdx.x), cols(cols), thread(thread), threads(threads) {
 		const uint4 *from = few_weights(f.w, f.units, row);
 #pragma unroll
 		for (int m = 0; m < MOST; m++) {
-			const int c = (threadIdx.x + m * blockDim.x) * 8;
+			const int c = (thread + m * threads) * 8;
 			weights[m] = row < f.rows && c < 32 * f.units ? __ldg(from + few_place(c)) : make_uint4(0, 0, 0, 0);
 		}
 	}
@@ -66,22 +67,22 @@ template <int MOST> struct FewRow {
 		if (row >= f.rows)
 			return;
 		const float sum = warp_sum(dot_halves(v, weights[m]));
-		if (threadIdx.x % 32 == 0)
-			groups[m * (blockDim.x / 32) + threadIdx.x / 32] = sum;
+		if (thread % 32 == 0)
+			groups[m * (threads / 32) + thread / 32] = sum;
 	}
 	DEVICE void whole(float factor) {
-		if (row >= f.rows || threadIdx.x >= 32)
+		if (row >= f.rows || thread >= 32)
 			return;
 		const float sum = sum_of(groups, cols) * factor * f.scale[row];
-		if (threadIdx.x == 0)
+		if (thread == 0)
 			y[row] = f.bias ? __fadd_rn(sum, f.bias[row]) : sum;
 	}
 };
 
 // Brings row number row that a product left, with the powers of 16 columns each, to the power of
-// the whole row, which is given in every thread. A thread has eight neighbours MOST times at most.
-// Of two rows one after the other turn is 0 and 1.
-template <int MOST> DEVICE float bring(const Activations &a, int row, u16 *to, int turn) {
+// the whole row, which is given in every thread. Threads are as prepare has them; one has eight
+// neighbours MOST times at most.
+template <int MOST> DEVICE float bring(const Activations &a, int row, u16 *to, int thread, int threads, int half) {
 	__shared__ u32 tops[2][32];
 	const u16 *halves = (const u16 *)a.x + (size_t)row * a.pitch;
 	const u8 *powers = (const u8 *)a.gate + (size_t)row * a.gate_pitch;
@@ -89,7 +90,7 @@ template <int MOST> DEVICE float bring(const Activations &a, int row, u16 *to, i
 	u32 power[MOST], top = 0;
 #pragma unroll
 	for (int m = 0; m < MOST; m++) {
-		const int at = (threadIdx.x + m * blockDim.x) * 8, group = at / 64 * 4 + at % 32 / 8; // see piece
+		const int at = (thread + m * threads) * 8, group = at / 64 * 4 + at % 32 / 8; // see piece
 		const bool there = group * 16 < a.cols;
 		v[m] = there ? *(const uint4 *)(halves + at) : make_uint4(0, 0, 0, 0);
 		power[m] = there ? powers[group] : 0;
@@ -98,13 +99,13 @@ template <int MOST> DEVICE float bring(const Activations &a, int row, u16 *to, i
 	for (int m = 0; m < MOST; m++)
 		top = max(top, power[m]);
 	top = __reduce_max_sync(~0u, top);
-	if (threadIdx.x % 32 == 0)
-		tops[turn][threadIdx.x / 32] = top;
+	if (thread % 32 == 0)
+		tops[half][thread / 32] = top;
 	__syncthreads();
-	top = __reduce_max_sync(~0u, threadIdx.x % 32 < blockDim.x / 32 ? tops[turn][threadIdx.x % 32] : 0);
+	top = __reduce_max_sync(~0u, threadIdx.x % 32 < threads / 32 ? tops[half][threadIdx.x % 32] : 0);
 #pragma unroll
 	for (int m = 0; m < MOST; m++) {
-		const int at = (threadIdx.x + m * blockDim.x) * 8, k = top - power[m];
+		const int at = (thread + m * threads) * 8, k = top - power[m];
 		if (at >= a.width)
 			break;
 		u32 *pairs = (u32 *)&v[m];
@@ -204,33 +205,25 @@ DEVICE void narrow(const u8 *__restrict__ w, const float *__restrict__ scale, co
 	const uint4 *xs[NT];
 	u32 own = 0;
 	if (OWN) {
+		// Half of the block has the second of two rows.
 		const int PAD = OWN > 1 ? 32 : 0; // for other banks than the row before
+		const int own_threads = blockDim.x / OWN, half = OWN > 1 ? threadIdx.x / own_threads : 0;
+		const int own_thread = threadIdx.x - half * own_threads;
 		__shared__ float powers[OWN + 1];
 		__shared__ float few_groups[2][END == CONVOLVED ? OWN_TIMES * OWN_WARPS : 1];
-		u16 *prepared = (u16 *)(after + (size_t)blockDim.x / 32 * 2 * ROWS * WIDTH);
-		float power[OWN + 1];
+		u16 *prepared = (u16 *)(after + (size_t)blockDim.x / 32 * 2 * ROWS * WIDTH), *to = prepared + half * (width + PAD);
+		float power;
 		if (END == CONVOLVED) {
-			FewRow<OWN_TIMES> few(behind.few, a.cols);
+			FewRow<OWN_TIMES> few(behind.few, few_groups[half], behind.few.y + (size_t)half * behind.few.pitch, a.cols, own_thread, own_threads);
 			wait_for_launch_ahead();
-#pragma unroll
-			for (int i = 0; i < OWN; i++) {
-				few.groups = few_groups[i];
-				few.y = behind.few.y + (size_t)i * behind.few.pitch;
-				power[i] = prepare<SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, i, prepared + i * (width + PAD), i, few);
-			}
+			power = prepare<SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, half, to, own_thread, own_threads, half, few);
 		} else {
 			wait_for_launch_ahead();
-#pragma unroll
-			for (int i = 0; i < OWN; i++) {
-				u16 *to = prepared + i * (width + PAD);
-				power[i] = SOURCE == BROUGHT ? bring<BROUGHT_TIMES>(a, i, to, i)
-				                             : prepare<SOURCE == BROUGHT ? PLAIN : SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, i, to, i);
-			}
+			power = SOURCE == BROUGHT ? bring<OWN == 1 ? BROUGHT_TIMES : BROUGHT_TIMES_OF_TWO>(a, half, to, own_thread, own_threads, half)
+			                          : prepare<SOURCE == BROUGHT ? PLAIN : SOURCE, OWN_TIMES, 1, true, OWN_WARPS>(a, half, to, own_thread, own_threads, half);
 		}
-		if (threadIdx.x == 0)
-#pragma unroll
-			for (int i = 0; i < OWN; i++)
-				powers[i] = power[i];
+		if (own_thread == 0)
+			powers[half] = power;
 		__syncthreads();
 		x_scale = powers;
 		own = shared_address(prepared) + (OWN > 1 ? min(g, OWN - 1) * 2 * (width + PAD) : 0) + (begin * F::PIECES * 4 + t) * 16;

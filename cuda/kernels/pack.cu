@@ -114,7 +114,8 @@ extern "C" __global__ void pack_nvfp4(const u8 *w, const u8 *scale, u8 *to, int 
 #define SPLIT(name, SOURCE)                                                                                   \
 	extern "C" __global__ void __launch_bounds__(1024) name(Activations a, u16 *to, float *scale) {       \
 		begin();                                                                                      \
-		const float s = prepare<SOURCE, 4, 1, false, 32>(a, blockIdx.x, to + (size_t)blockIdx.x * a.width, 0);   \
+		const float s = prepare<SOURCE, 4, 1, false, 32>(a, blockIdx.x, to + (size_t)blockIdx.x * a.width,   \
+		                                                 threadIdx.x, blockDim.x, 0);            \
 		if (threadIdx.x == 0)                                                                         \
 			scale[blockIdx.x] = s;                                                                \
 	}
