@@ -33,7 +33,6 @@ type attentionKernels struct {
 	attendSingle [2][3]*Kernel // float32, heads of 64, 128, 256 with up to 4 and up to 8 query heads a key head
 	attendTensor [4][3]*Kernel // the other types, on the tensor cores
 	attendMany   [4][3]*Kernel // for prompts
-	attendOne    [3]*Kernel    // bf16, for rows that are their sequences' only ones, with what is before and behind
 	combine      *Kernel
 	turnStore    [4]*Kernel // store, with norms and rotations of q's and k's heads
 }
@@ -55,9 +54,6 @@ func (t *attentionKernels) find(find func(to **Kernel, module, name string)) {
 			find(&t.attendTensor[kv][i], "attend", fmt.Sprintf("attend_%s_%d", kv, dim))
 			find(&t.attendMany[kv][i], "prompt", fmt.Sprintf("prompt_%s_%d", kv, dim))
 		}
-	}
-	for i, dim := range widths {
-		find(&t.attendOne[i], "one", fmt.Sprintf("attend_one_%d", dim))
 	}
 	find(&t.combine, "combine", "combine")
 }
@@ -112,20 +108,6 @@ func (k *Kernels) Attend(to, q, key, value View, cache *Cache, r *Rows, layer, w
 type attendWithin struct {
 	turn *headTurn // of q and k, as keys and values are stored
 	gate View      // to is multiplied by σ(gate), if there is one; rows of prompts are not
-	one  bool      // with turn, rows that are their sequences' only ones are one launch, if it is possible
-}
-
-// single tells whether each row is its sequence's only one.
-func (r *Rows) single() bool {
-	return len(r.Sequences) == r.N && !slices.ContainsFunc(r.Sequences, func(s ops.Segment) bool { return s.Rows != 1 })
-}
-
-// oneKernel is which of attendOne is for a cache, −1 if none.
-func (k *Kernels) oneKernel(c *Cache) int {
-	if c.Type != ops.KVBF16 {
-		return -1
-	}
-	return slices.Index(widths[:], c.Dim)
 }
 
 // headTurn is norms of the heads of q and k and their rotations.
@@ -152,19 +134,10 @@ func (k *Kernels) attend(to, q, key, value View, cache *Cache, r *Rows, layer, w
 	case scratch.bytes < row:
 		return fmt.Errorf("cannot attend with %d bytes of scratch memory: a row needs %d", scratch.bytes, row)
 	}
-	single := -1
-	if within.one && within.turn != nil && r.single() && int(scratch.bytes/row) >= r.N {
-		single = k.oneKernel(cache)
-	}
-	if single < 0 {
-		if err := k.keep(q, key, value, cache, r, layer, within.turn); err != nil {
-			return err
-		}
+	if err := k.keep(q, key, value, cache, r, layer, within.turn); err != nil {
+		return err
 	}
 	at := attending{to, q, within.gate, cache, r, layer, window, group, scale * math.Log2E, scratch, int(scratch.bytes / row)}
-	if single >= 0 {
-		return k.attendSingles(&at, k.attendOne[single], key, value, within.turn)
-	}
 	prompt := -1
 	if cache.Type != ops.KVF32 {
 		prompt = slices.Index(widths[:], cache.Dim)
@@ -251,7 +224,7 @@ func (k *Kernels) attendRows(t *attending, first, end int) error {
 		a := t.places(k.device, first).Pointer(t.scratch.at)
 		if tensor {
 			var each int
-			grid, each = k.splitGrid(t, kernel, n, 0)
+			grid, each = k.splitGrid(t, kernel, n)
 			a.Int(parts).Int(each)
 		} else {
 			a.Int(c.Dim)
@@ -266,13 +239,12 @@ func (k *Kernels) attendRows(t *attending, first, end int) error {
 	return nil
 }
 
-// splitGrid is the shape of a launch of attention on the tensor cores for n rows, with more bytes of
-// shared memory than it takes of itself: as many partitions a block, each, as leave no block waiting
-// for room.
-func (k *Kernels) splitGrid(t *attending, kernel *Kernel, n, more int) (g Grid, each int) {
+// splitGrid is the shape of a launch of attention on the tensor cores for n rows: as many partitions a
+// block, each, as leave no block waiting for room.
+func (k *Kernels) splitGrid(t *attending, kernel *Kernel, n int) (g Grid, each int) {
 	c, parts := t.cache, t.rows.partitions()
 	g = Grid{X: c.Heads * ((t.group + taken - 1) / taken), Z: n, Block: 128}
-	room := k.device.facts.SMs * kernel.resident(g.Block, (c.Dim+32)*32+9<<9+more)
+	room := k.device.facts.SMs * kernel.resident(g.Block, (c.Dim+32)*32+9<<9)
 	each = (g.X*parts*n + room - 1) / room
 	g.Y = (parts + each - 1) / each
 	return g, each
@@ -289,33 +261,6 @@ func (k *Kernels) combineParts(t *attending, first, n int) error {
 		a.view(View{})
 	}
 	return k.combine.Launch(combineGrid(t.q.Heads, n, c.Dim, (parts+span-1)/span), a)
-}
-
-// attendSingles launches rows that are their sequences' only ones, with norms, rotations and the
-// store; where all partitions are of one span the last block of some heads adds them up.
-func (k *Kernels) attendSingles(t *attending, kernel *Kernel, key, value View, turn *headTurn) error {
-	n, parts := t.rows.N, t.rows.partitions()
-	grid, each := k.splitGrid(t, kernel, n, 8<<10)
-	within := parts <= span && int64(4*grid.X*n) <= k.counters.bytes
-	a := t.places(k.device, 0).Pointer(t.scratch.at).Int(parts).Int(each).
-		Pointer(key.first()).Pointer(value.first()).Pointer(turn.qNorm.at).Pointer(turn.kNorm.at).
-		Pointer(turn.turns.Cosine.at).Pointer(turn.turns.Sine.at).Int(key.Pitch).Int(key.Stride).Int(value.Pitch).Int(value.Stride).
-		Float(turn.eps).Int(turn.turns.Pairs).Pointer(t.scratch.at)
-	to := t.to
-	if !within {
-		to = View{}
-	}
-	a.Pointer(to.first())
-	if t.gate.Heads > 0 {
-		a.Pointer(t.gate.first())
-	} else {
-		a.Pointer(0)
-	}
-	a.Int(to.Pitch).Int(to.Stride).Int(t.gate.Pitch).Int(t.gate.Stride).Pointer(k.counters.at)
-	if err := kernel.Launch(grid, a); err != nil || within {
-		return err
-	}
-	return k.combineParts(t, 0, n)
 }
 
 // combineGrid is the shape of the launch that adds up so many spans of n rows: a warp has two.
@@ -340,7 +285,7 @@ func (k *Kernels) attendPrompt(t *attending, kernel *Kernel, first, n int) error
 	}
 	g := Grid{X: (n*t.group + rows - 1) / rows, Y: c.Heads, Block: 128, Shared: shared}
 	spans := (t.rows.partitions() + span - 1) / span
-	if spans == 1 || k.spacing.whole || g.X*g.Y >= 2*k.device.facts.SMs || t.scratch.bytes < spanScratch(n, t.q.Heads, spans, c.Dim) {
+	if spans == 1 || k.ways.whole || g.X*g.Y >= 2*k.device.facts.SMs || t.scratch.bytes < spanScratch(n, t.q.Heads, spans, c.Dim) {
 		return kernel.Launch(g, t.places(k.device, first).view(from(t.to, first)).Int(n).Pointer(0).Int(0))
 	}
 	// Too few blocks to fill the device: each has one span.

@@ -112,10 +112,10 @@ func TestAttend(t *testing.T) {
 					near(t, fmt.Sprintf("row %d of %d", row, length), whole[row*s.group*kv:(row+1)*s.group*kv], want, 3e-5)
 				}
 				for _, all := range []bool{true, false} { // by blocks that have all positions, and by spans
-					spacing := rt.k.spacing
-					rt.k.spacing.whole, roomy = all, true
+					usual := rt.k.ways
+					rt.k.ways.whole, roomy = all, true
 					same("a prompt", run(xs, positions, segments, ops.Segment{Rows: length}), whole)
-					rt.k.spacing, roomy = spacing, false
+					rt.k.ways, roomy = usual, false
 				}
 				roomy = true
 				for from := 0; from < length; { // in pieces, by spans

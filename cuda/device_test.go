@@ -61,39 +61,28 @@ func take(t testing.TB, p *Pool, bytes int64) Memory {
 	return m
 }
 
-// space makes launches otherwise, as VELO_SPACE says: "teams=N", "whole", "silu", "conv", "turn", "gate", "one",
-// "fuse", which is the last five; see spacing.
-func space(t testing.TB, k *Kernels) {
+// launchOtherwise makes launches as VELO_WAY says: "teams=N", "apart", "whole"; see ways.
+func launchOtherwise(t testing.TB, k *Kernels) {
 	t.Helper()
-	spaceAs(t, k, os.Getenv("VELO_SPACE"))
+	launchAs(t, k, os.Getenv("VELO_WAY"))
 }
 
-func spaceAs(t testing.TB, k *Kernels, words string) {
+func launchAs(t testing.TB, k *Kernels, words string) {
 	t.Helper()
-	k.spacing = spacing{}
+	k.ways = ways{}
 	for _, word := range strings.Fields(words) {
 		switch word {
 		case "whole":
-			k.spacing.whole = true
-		case "silu":
-			k.spacing.silu = true
-		case "conv":
-			k.spacing.conv = true
-		case "turn":
-			k.spacing.turn = true
-		case "gate":
-			k.spacing.gate = true
-		case "one":
-			k.spacing.one = true
-		case "fuse":
-			k.spacing.silu, k.spacing.conv, k.spacing.turn, k.spacing.gate, k.spacing.one = true, true, true, true, true
+			k.ways.whole = true
+		case "apart":
+			k.ways.apart = true
 		default:
 			number, found := strings.CutPrefix(word, "teams=")
 			n, err := strconv.Atoi(number)
 			if !found || err != nil {
-				t.Fatalf("VELO_SPACE has no %s", word)
+				t.Fatalf("VELO_WAY has no %s", word)
 			}
-			k.spacing.teams = n
+			k.ways.teams = n
 		}
 	}
 }
@@ -104,7 +93,7 @@ func loadKernels(t testing.TB, d *Device) *Kernels {
 	if err != nil {
 		t.Fatal(err)
 	}
-	space(t, k)
+	launchOtherwise(t, k)
 	t.Cleanup(func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)

@@ -153,7 +153,7 @@ func (k *Kernels) blocksOf(m *Matrix, c choice) int {
 // fused launches the calls from number i on that happen within each other, and tells how many
 // these are: 0 if there are none.
 func (b *Backend) fused(calls []call, i int) (n int, err error) {
-	if calls[i].kind != linearCall || calls[i].rows > fusedRows || len(calls[i].m.pieces) != 1 || calls[i].flags != 0 {
+	if b.k.ways.apart || calls[i].kind != linearCall || calls[i].rows > fusedRows || len(calls[i].m.pieces) != 1 || calls[i].flags != 0 {
 		return 0, nil
 	}
 	w := b.state.within
@@ -164,10 +164,7 @@ func (b *Backend) fused(calls []call, i int) (n int, err error) {
 	if !a.aligned(calls[i].m.in) {
 		return 0, nil
 	}
-	if b.k.spacing.silu {
-		n, err = b.fusedMLP(calls, i, &a)
-	}
-	if b.k.spacing.conv && n == 0 && err == nil {
+	if n, err = b.fusedMLP(calls, i, &a); n == 0 && err == nil {
 		n, err = b.fusedConvolution(calls, i, &a)
 	}
 	return n, err
@@ -285,9 +282,11 @@ func (b *Backend) fusedConvolution(calls []call, i int, a *activations) (int, er
 // fusedAttention launches norms and rotations of the heads of q and k, of which calls are the
 // first, with the attention behind them and its gate, as far as these are: how many calls.
 func (b *Backend) fusedAttention(calls []call) (n int, err error) {
-	s := &b.k.spacing
-	within := attendWithin{one: s.one}
-	if turned(calls) && len(calls) > turnedCalls && s.turn {
+	if b.k.ways.apart {
+		return 0, nil
+	}
+	var within attendWithin
+	if turned(calls) && len(calls) > turnedCalls {
 		c := &calls[turnedCalls]
 		if c.kind == attendCall && c.x == calls[0].dst && c.k == calls[1].dst && c.rows == calls[0].rows {
 			if err := b.turn(&calls[2]); err != nil {
@@ -304,7 +303,7 @@ func (b *Backend) fusedAttention(calls []call) (n int, err error) {
 	r := b.state.rows
 	r.N, r.Sequences = int(c.rows), b.batch.Segments
 	n++
-	if len(calls) > n && s.gate && r.gates() {
+	if len(calls) > n && r.gates() {
 		if g := &calls[n]; g.kind == sigmoidCall && g.x == c.dst && g.rows == c.rows && g.k.buffer != c.dst.buffer && sameHeads(&g.k, &c.dst) {
 			within.gate = g.k.view()
 			n++

@@ -21,14 +21,14 @@ func (t *rowsTest) ways(m *Matrix, kind, n int, f func(c choice)) {
 	found := 0
 	c := plan(m, n)
 	for c.shape = range shapes {
-		for t.k.spacing.teams = range 4 {
+		for t.k.ways.teams = range 4 {
 			if t.k.takes(m, kind, n, c) {
 				found++
 				f(c)
 			}
 		}
 	}
-	t.k.spacing.teams = 0
+	t.k.ways.teams = 0
 	if found == 0 {
 		t.Errorf("no way to divide %d × %d in %v for %d rows", m.out, m.in, m.format, n)
 	}
@@ -105,7 +105,7 @@ func TestFusedMLP(t *testing.T) {
 					t.Logf("%d of %d values of a row vanish at 2^%g", zeros, size.inner, math.Log2(float64(power[0])))
 					a := activations{source: normSource, x: from, norm: norm, eps: 1e-6}
 					check := func(what string, c choice, teams int) {
-						rt.k.spacing.teams = teams
+						rt.k.ways.teams = teams
 						y.poison(t)
 						rt.check(Upload(y.all, again))
 						rt.check(rt.k.brought(&Product{Y: y.all, Pitch: size.out, X: o, M: down, Bias: downBias, Add: true}, c))
@@ -114,20 +114,20 @@ func TestFusedMLP(t *testing.T) {
 						}
 					}
 					one, ok := choice{}, false
-					for ; !ok && rt.k.spacing.teams < 4; rt.k.spacing.teams++ { // two rows take half of a block each
+					for ; !ok && rt.k.ways.teams < 4; rt.k.ways.teams++ { // two rows take half of a block each
 						one, ok = rt.k.fusable(down, broughtProduct, n)
 					}
 					if !ok {
 						t.Fatal("the product behind is not possible")
 					}
-					possible := rt.k.spacing.teams - 1
+					possible := rt.k.ways.teams - 1
 					rt.ways(m, swigluProduct, n, func(c choice) {
 						rt.check(o.values.Fill(0xff))
 						rt.check(rt.k.powers.Fill(0xff))
 						rt.check(rt.k.swiGLU(o, &a, m, b, n, c))
 						check(fmt.Sprintf("gates in %+v", c), one, possible)
 					})
-					rt.ways(down, broughtProduct, n, func(c choice) { check(fmt.Sprintf("brought in %+v", c), c, rt.k.spacing.teams) })
+					rt.ways(down, broughtProduct, n, func(c choice) { check(fmt.Sprintf("brought in %+v", c), c, rt.k.ways.teams) })
 				}
 			})
 		}
@@ -298,79 +298,8 @@ func TestFusedAttention(t *testing.T) {
 	}
 }
 
-// TestAttendOne holds attention of rows that are their sequences' only ones in one launch against
-// launches of their own, by the bits of what comes out and of what is stored.
-func TestAttendOne(t *testing.T) {
-	rt := newRowsTest(t)
-	mark := rt.p.used
-	for _, s := range []struct{ heads, group, dim, pairs, window int }{{2, 6, 256, 32, 0}, {1, 8, 64, 32, 100}, {2, 1, 128, 64, 0}, {1, 11, 128, 8, 0}, {1, 2, 256, 128, 1}} {
-		for _, longest := range []int{128, 1024, 2048} { // the last of two spans
-			t.Run(fmt.Sprint(s, longest), func(t *testing.T) {
-				rt.T, rt.p.used = t, mark
-				const layers, layer, rows = 2, 1, 4
-				c := &Cache{Layers: layers, Heads: s.heads, Dim: s.dim, Type: ops.KVBF16}
-				pages := longest / PageTokens
-				c.Pages = take(t, rt.p, int64(rows*pages)*c.PageBytes())
-				start := make([]uint16, c.Pages.Bytes()/2)
-				for i := range start {
-					start[i] = uint16(math.Float32bits(float32(rt.r.NormFloat64())) >> 16)
-				}
-				var table []int32
-				for _, page := range rt.r.Perm(rows * pages) {
-					table = append(table, int32(page))
-				}
-				r := &Rows{N: rows, Positions: upload(rt, []int32{0, int32(rt.r.IntN(longest)), 64, int32(longest - 1)}), Segments: upload(rt, []int32{2, 0, 3, 1}),
-					Table: upload(rt, table), TablePitch: pages, Longest: longest - 1, Sequences: make([]ops.Segment, rows)}
-				for i := range r.Sequences {
-					r.Sequences[i] = ops.Segment{Row: i, Rows: 1}
-				}
-				queries := s.heads * s.group
-				width := (2*queries + 2*s.heads) * s.dim // of q, gates, k, v
-				x, xs := rt.values(rows * width)
-				part := func(at, heads, stride int) View { return View{xs, width, at * s.dim, heads, s.dim, stride * s.dim} }
-				q, gate, k, v := part(0, queries, 2), part(1, queries, 2), part(2*queries, s.heads, 1), part(2*queries+s.heads, s.heads, 1)
-				scratch := take(t, rt.p, AttendScratch(r, queries, s.dim))
-				_, qNorm := rt.values(s.dim)
-				_, kNorm := rt.values(s.dim)
-				inverse := make([]float32, s.pairs)
-				for i := range inverse {
-					inverse[i] = float32(math.Pow(1e6, -float64(i)/float64(s.pairs)))
-				}
-				turns := &Turns{take(t, rt.p, int64(rows*s.pairs*4)), take(t, rt.p, int64(rows*s.pairs*4)), s.pairs}
-				rt.check(rt.k.Turn(turns, r.Positions, upload(rt, inverse), 1, rows))
-				out := newOutput(t, rt.p, rows*queries*s.dim)
-				run := func(within attendWithin) (values []float32, held []byte) {
-					rt.check(Upload(c.Pages, start))
-					rt.check(Upload(xs, x))
-					rt.check(scratch.Fill(0xff))
-					out.poison(t)
-					rt.check(rt.k.attend(View{out.all, queries * s.dim, 0, queries, s.dim, s.dim}, q, k, v, c, r, layer, s.window, 0.1, scratch, within))
-					held = make([]byte, c.Pages.Bytes())
-					rt.check(Download(c.Pages, held))
-					return out.read(t, out.n), held
-				}
-				for _, gate := range []View{{}, gate} {
-					turn := &headTurn{qNorm, kNorm, 1e-6, turns}
-					want, stored := run(attendWithin{turn: turn, gate: gate})
-					for range 2 { // the second time with the counters of the first
-						got, held := run(attendWithin{turn: turn, gate: gate, one: true})
-						if !slices.Equal(held, stored) {
-							t.Fatal("keys and values are stored in other bits")
-						}
-						for i := range want {
-							if got[i] != want[i] {
-								t.Fatalf("value %d of row %d is %g instead of %g", i%(queries*s.dim), i/(queries*s.dim), got[i], want[i])
-							}
-						}
-					}
-				}
-			})
-		}
-	}
-}
-
-// TestFusedLaunches: a step of one row of a hybrid model has five launches a layer, but for the
-// last layer, whose SiLU nothing is known to follow.
+// TestFusedLaunches: a step of one row of a hybrid model has five launches a recurrent layer and seven
+// one with attention, but for the last layer, whose SiLU nothing is known to follow.
 func TestFusedLaunches(t *testing.T) {
 	b := newBackend(t, BackendOptions{KV: ops.KVBF16, Eager: true})
 	c := &weights.Config{Architecture: weights.Qwen35, Layers: 3, Hidden: 1024, Heads: 4, KVHeads: 2, HeadDim: 64, Intermediate: 96, Vocab: 300,
@@ -382,8 +311,8 @@ func TestFusedLaunches(t *testing.T) {
 		t.Fatal(err)
 	}
 	var logits [][]float32
-	for _, words := range []string{"", "fuse"} {
-		spaceAs(t, b.k, words)
+	for _, words := range []string{"apart", ""} {
+		launchAs(t, b.k, words)
 		s := sequence(t, m)
 		feed(t, m, s, []int32{1, 2, 3, 4, 5})
 		b.device.tape = &tape{}
@@ -394,7 +323,7 @@ func TestFusedLaunches(t *testing.T) {
 		}
 		b.device.tape = nil
 		s.Free()
-		if words == "" {
+		if words == "apart" {
 			logits = got
 			continue
 		}
@@ -402,7 +331,7 @@ func TestFusedLaunches(t *testing.T) {
 		list := strings.Join(names, " ")
 		delta := `\S+_convolved`
 		mlp := ` \S+_swiglu \S+_brought`
-		want := `^embed_\S+ (` + delta + `) delta_64 \S+_own_gated` + mlp + ` \S+_own_norm turns attend_one_64 \S+_own` + mlp + ` (` + delta + `) delta_64 `
+		want := `^embed_\S+ (` + delta + `) delta_64 \S+_own_gated` + mlp + ` \S+_own_norm turns turn_and_store_bf16 attend_bf16_64 combine \S+_own` + mlp + ` (` + delta + `) delta_64 `
 		if !regexp.MustCompile(want).MatchString(list) {
 			t.Errorf("the launches are %s", list)
 		}

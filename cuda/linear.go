@@ -75,8 +75,8 @@ type Kernels struct {
 	products productKernels
 	fp4      *fp4Kernels // nil: not loaded
 	sampleKernels
-	fused   fusedKernels
-	spacing spacing
+	fused fusedKernels
+	ways  ways
 
 	own      *Pool  // what follows lies here
 	scratch  Memory // sums of parts of the columns

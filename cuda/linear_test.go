@@ -290,7 +290,7 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 				t.Fatal(err)
 			}
 			c := plan(m, n)
-			c.shape, k.spacing.teams = s, r.IntN(5)
+			c.shape, k.ways.teams = s, r.IntN(5)
 			if c.narrowShared(m.format, n) > portableShared {
 				continue
 			}
@@ -301,12 +301,12 @@ func testProducts(t *testing.T, k *Kernels, p *Pool, r *rand.Rand, m *Matrix, va
 			got := y.read(t, n*m.out)
 			for i, v := range got {
 				if v != all[first*m.out+i] {
-					t.Fatalf("%v, %d teams: value %d of row %d is %g among %d rows and %g among %d", shapes[s], k.spacing.teams, i%m.out, i/m.out+first, v, n, all[first*m.out+i], MaxRows)
+					t.Fatalf("%v, %d teams: value %d of row %d is %g among %d rows and %g among %d", shapes[s], k.ways.teams, i%m.out, i/m.out+first, v, n, all[first*m.out+i], MaxRows)
 				}
 			}
 		}
 	}
-	k.spacing.teams = 0
+	k.ways.teams = 0
 	// Warps that share what they read of x, with and without room for sums of parts: then a
 	// block goes through all of them.
 	scratch := k.scratch
@@ -461,17 +461,17 @@ func TestSplits(t *testing.T) {
 					if c.ownTeam(m, 1)+ownBytes(m, 1) > rt.k.sharedMost() {
 						continue
 					}
-					for rt.k.spacing.teams = range 4 {
+					for rt.k.ways.teams = range 4 {
 						out.poison(t)
 						rt.check(rt.k.ownProduct(&Product{Y: out.all, Pitch: 64, M: m}, &from, c))
 						for i, v := range out.read(t, out.n) {
 							if want[i] != v {
-								t.Fatalf("%s in %v of %d columns, %d teams: value %d is %g if blocks prepare the row, else %g", name, Format(f), cols, rt.k.spacing.teams, i, v, want[i])
+								t.Fatalf("%s in %v of %d columns, %d teams: value %d is %g if blocks prepare the row, else %g", name, Format(f), cols, rt.k.ways.teams, i, v, want[i])
 							}
 						}
 					}
 				}
-				rt.k.spacing.teams = 0
+				rt.k.ways.teams = 0
 			}
 			rt.check(rt.k.splitFrom(o, &activations{x: aligned(xs)}, n))
 			own("values", activations{x: aligned(xs)}, product())

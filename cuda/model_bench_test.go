@@ -23,7 +23,7 @@ var benched = []string{"qwen3.6-27b:nvfp4", "qwen3.5-9b:nvfp4", "qwen3.5-9b:fp8"
 // BenchmarkModel times steps of models of true shapes with random weights: decode for
 // 1 to 16 sequences, with what each kind of kernel takes, and prefill. VELO_BENCH
 // chooses by the beginning of a name, "qwen3.5-9b:nvfp4" for example; VELO_ROWS is how
-// many rows of a prompt are a step, and then there is no decode. VELO_SPACES are ways to space
+// many rows of a prompt are a step, and then there is no decode. VELO_WAYS are ways to launch
 // products (device_test.go), separated by semicolons, to be compared by steps of VELO_DECODE rows.
 func BenchmarkModel(b *testing.B) {
 	for _, name := range benched {
@@ -51,13 +51,13 @@ func BenchmarkModel(b *testing.B) {
 				bytes += layer.whole.bytes
 			}
 			fmt.Printf("%s: ready after %v, %.1f GB\n", name, time.Since(begin).Round(time.Millisecond), float64(bytes)/1e9)
-			if all, ok := os.LookupEnv("VELO_SPACES"); ok {
+			if all, ok := os.LookupEnv("VELO_WAYS"); ok {
 				for words := range strings.SplitSeq(all, ";") {
-					spaceAs(b, backend.k, words)
+					launchAs(b, backend.k, words)
 					if err := backend.forget(); err != nil {
 						b.Fatal(err)
 					}
-					fmt.Printf("space [%s]\n", words)
+					fmt.Printf("way [%s]\n", words)
 					past := 128
 					if n, err := strconv.Atoi(os.Getenv("VELO_PAST")); err == nil {
 						past = n
@@ -144,7 +144,7 @@ func decode(t testing.TB, m *model.Model, b *Backend, name string, n, past int) 
 	}
 	fmt.Printf("%s decode %2d rows, %5d behind: step %8.1f µs (with logits on the host %8.1f), graph %8.1f µs, weights %.2f GB: %.2f TB/s, %.1f rows/s\n",
 		name, n, past, float64(wall)/1e3, float64(logits)/1e3, float64(graph)/1e3, float64(read)/1e9, float64(read)/graph.Seconds()/1e12, float64(n)/wall.Seconds())
-	if _, ok := os.LookupEnv("VELO_SPACES"); !ok && (n == 1 || n == 8) {
+	if _, ok := os.LookupEnv("VELO_WAYS"); !ok && (n == 1 || n == 8) {
 		kinds(t, b, b.shapes.graphs[0].calls)
 	}
 }

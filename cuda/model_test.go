@@ -42,7 +42,7 @@ func newBackend(t testing.TB, o BackendOptions) *Backend {
 		}
 		t.Fatal(err)
 	}
-	space(t, b.k)
+	launchOtherwise(t, b.k)
 	t.Cleanup(func() {
 		noteLaunched(t, b.device)
 		if err := b.Close(); err != nil {

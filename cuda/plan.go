@@ -112,8 +112,8 @@ func (c choice) groups(out int) int {
 // many as there is room for, but no more than take as many turns.
 func (k *Kernels) teams(kernel *Kernel, out int, c choice, team, own int) int {
 	most := min(teamsMost, 32/c.splits, 65536/((max(kernel.registers, 1)+7)/8*8*32*c.splits), (kernel.shared-own-lineBytes)/team)
-	if k.spacing.teams > 0 {
-		return max(1, min(most, k.spacing.teams))
+	if k.ways.teams > 0 {
+		return max(1, min(most, k.ways.teams))
 	}
 	of := (c.groups(out) + k.device.facts.SMs - 1) / k.device.facts.SMs // an SM
 	turns := (of + max(most, 1) - 1) / max(most, 1)

@@ -134,7 +134,7 @@ DEVICE void attend(const float *q, int q_pitch, int q_stride, PLACES, float *par
 #define SPLIT(name, TYPE, DIM)                                                                                                  \
 	extern "C" __global__ void __launch_bounds__(128, 3)                                                                     \
 	    attend_##name##_##DIM(const float *q, int q_pitch, int q_stride, PLACES, float *partial, int parts, int each) {     \
-		attend_split<TYPE, DIM, false>(q, q_pitch, q_stride, GIVEN, partial, parts, each, One{});                                     \
+		attend_split<TYPE, DIM>(q, q_pitch, q_stride, GIVEN, partial, parts, each);                                  \
 	}
 #define NARROW(name, TYPE)                   \
 	ATTEND(name##_any, TYPE, 256, 8, false) \

@@ -15,11 +15,11 @@ import "embed"
 var files embed.FS
 
 // Modules are the names of the modules: products of 1 to 16 rows with a matrix, those of one
-// row with what is before and behind them, the forms that they take their operands in,
-// operations on rows of activations, attention over a paged cache of few rows, of one a sequence and of many, the
+// row and two with what is before and behind them, the forms that they take their operands in,
+// operations on rows of activations, attention over a paged cache of few rows and of many, the
 // sum over its parts, how keys and values are stored, layers that keep a state, these layers and products
 // for prompts, the choice of tokens, memory.
-var Modules = []string{"linear", "fused", "pack", "elements", "attend", "one", "prompt", "combine", "store", "recurrent", "chunks", "product", "sample", "memory"}
+var Modules = []string{"linear", "fused", "pack", "elements", "attend", "prompt", "combine", "store", "recurrent", "chunks", "product", "sample", "memory"}
 
 // PTX is a module for a device of a compute capability, 90 for 9.0. From 90 on
 // its kernels may be launched before the launch ahead of them has ended; they

@@ -5,77 +5,14 @@
 #include "heads.cuh"
 #include "tensor.cuh"
 
-// What a launch for rows that are their sequences' only ones does besides attention: norms of
-// the heads of q and k and their rotations, the store of key and value, and, if to is not null,
-// the sum over partitions, all of which are in the first span, times σ(gate) unless gate is null.
-struct One {
-	const float *k, *v, *q_norm, *k_norm, *cosine, *sine;
-	int k_pitch, k_stride, v_pitch, v_stride;
-	float eps;
-	int pairs;
-	const float *partial;
-	float *to;
-	const float *gate;
-	int to_pitch, to_stride, gate_pitch, gate_stride;
-	u32 *counters; // 0 before and after: one for each block of a row
-};
-
-DEVICE void turn_head(const One &one, const float *x, const float *norm, int row, int dim, float *normed, float *turned) {
-	norm_rope_head(x, 0, turned, normed, norm, dim, one.eps, one.cosine + (size_t)row * one.pairs, one.sine + (size_t)row * one.pairs, one.pairs);
-}
-
-// The sum over parts from lowest to highest, of one span, of a query head, by a warp: as combine.cu
-// has it.
-template <int DIM> DEVICE void add_span(const One &one, const float *partial, int lowest, int highest, int row, int head) {
-	const int lane = threadIdx.x % 32, EACH = DIM / 32;
-	float most = -INFINITY, weights = 0, sum[EACH], open[EACH];
-#pragma unroll
-	for (int i = 0; i < EACH; i++) {
-		sum[i] = 0;
-		open[i] = one.gate ? one.gate[(size_t)row * one.gate_pitch + (size_t)head * one.gate_stride + 32 * i + lane] : 0;
-	}
-	for (int part = lowest; part <= highest; part += 2) {
-		float v[2][EACH], top[2], weight[2]; // two are asked for at once
-#pragma unroll
-		for (int j = 0; j < 2; j++) {
-			const bool there = part + j <= highest;
-			const float *from = partial + (size_t)(part + j) * (DIM + 2);
-#pragma unroll
-			for (int i = 0; i < EACH; i++)
-				v[j][i] = there ? __ldcg(from + 32 * i + lane) : 0;
-			top[j] = there ? __ldcg(from + DIM) : -INFINITY;
-			weight[j] = there ? __ldcg(from + DIM + 1) : 0;
-		}
-#pragma unroll
-		for (int j = 0; j < 2; j++) {
-			const Turn by = turn(most, top[j]);
-			most = by.most;
-			weights = add_part(by.before, by.now, weights, weight[j]);
-#pragma unroll
-			for (int i = 0; i < EACH; i++)
-				sum[i] = add_part(by.before, by.now, sum[i], v[j][i]);
-		}
-	}
-	float *to = one.to + (size_t)row * one.to_pitch + (size_t)head * one.to_stride;
-#pragma unroll
-	for (int i = 0; i < EACH; i++) {
-		const float v = __fdiv_rn(sum[i], weights);
-		to[32 * i + lane] = one.gate ? sigmoid_of(open[i]) * v : v;
-	}
-}
-
 // As attend, for each partitions one after the other, of parts in all, with keys and
 // values in registers: a warp takes the scores of 16 positions, then a quarter of the
 // dimensions. What the next partition needs is asked for as soon as there is room.
-//
-// If ONE, each row is its sequence's only one, keys and values are bf16, and a block does what is
-// else done before and behind, see One.
-template <int TYPE, int DIM, bool ONE>
-DEVICE void attend_split(const float *q, int q_pitch, int q_stride, PLACES, float *partial, int parts, int each, const One &one) {
+template <int TYPE, int DIM>
+DEVICE void attend_split(const float *q, int q_pitch, int q_stride, PLACES, float *partial, int parts, int each) {
 	const int L = DIM / 32, W = TYPE == BF16 ? 2 : 1; // dimensions of values a lane, bytes a code
 	__shared__ __align__(16) u32 query[2][8][DIM / 2 + 16];
 	__shared__ float score[2][8][PART + 8];
-	__shared__ float normed[ONE ? 4 : 1][256], turned[ONE ? 4 : 1][256];
 	::begin();
 	const int chunks = (group + TAKEN - 1) / TAKEN, head = blockIdx.x / chunks, taken = blockIdx.x % chunks * TAKEN;
 	const int row = blockIdx.z, heads = gridDim.x / chunks, some = min(group - taken, TAKEN);
@@ -84,41 +21,15 @@ DEVICE void attend_split(const float *q, int q_pitch, int q_stride, PLACES, floa
 	const int first = max((int)blockIdx.y * each, reach / PART), end = min((int)blockIdx.y * each + each, position / PART + 1);
 	if (first >= end)
 		return;
-	const bool newest = ONE && end == position / PART + 1; // the row's own position is among them
 	table += (size_t)segments[row] * table_pitch;
 	q += (size_t)row * q_pitch + (size_t)(head * group + taken) * q_stride;
 	partial += ((size_t)row * heads * group + head * group + taken + g) * parts * (DIM + 2) + warp * (DIM / 4) + 2 * t * L;
 	auto look_up = [&](int part) { return part < end && 4 * part + t <= position / PAGE ? table[4 * part + t] : 0; };
 	int places = look_up(first); // lane t has page t of the partition
-	auto bring_queries = [&]() {
-		for (int i = threadIdx.x; i < 8 * DIM / 2; i += 128) {
-			const int h = i / (DIM / 2), d = i % (DIM / 2);
-			const float *x = q + (size_t)h * q_stride + 2 * d;
-			split_two(h < some ? x[0] : 0, h < some ? x[1] : 0, query[0][h][d], query[1][h][d]);
-		}
-	};
-	auto turn_queries = [&]() { // a head a warp
-		for (int h = warp; h < 8; h += 4) {
-			if (h < some)
-				turn_head(one, q + (size_t)h * q_stride, one.q_norm, row, DIM, normed[warp], turned[warp]);
-			for (int d = lane; d < DIM / 2; d += 32)
-				split_two(h < some ? turned[warp][2 * d] : 0, h < some ? turned[warp][2 * d + 1] : 0, query[0][h][d], query[1][h][d]);
-			__syncwarp();
-		}
-	};
-	if (!ONE)
-		bring_queries();
-	else if (newest && warp < 2) { // the first warp has the key, the second the value
-		u8 *block = (u8 *)pages + place(TYPE, table[position / PAGE], layer, layers, heads, head, DIM);
-		u16 *to = (u16 *)block + (warp * PAGE + position % PAGE) * DIM;
-		const float *x = one.v + (size_t)row * one.v_pitch + (size_t)head * one.v_stride;
-		if (warp == 0) {
-			turn_head(one, one.k + (size_t)row * one.k_pitch + (size_t)head * one.k_stride, one.k_norm, row, DIM, normed[0], turned[0]);
-			x = turned[0];
-		}
-		for (int d = lane; d < DIM; d += 32)
-			to[d] = bfloat_bits(x[d]);
-		__syncwarp();
+	for (int i = threadIdx.x; i < 8 * DIM / 2; i += 128) {
+		const int h = i / (DIM / 2), d = i % (DIM / 2);
+		const float *x = q + (size_t)h * q_stride + 2 * d;
+		split_two(h < some ? x[0] : 0, h < some ? x[1] : 0, query[0][h][d], query[1][h][d]);
 	}
 
 	Codes<2 * W> keys[2][DIM / 32];
@@ -152,11 +63,7 @@ DEVICE void attend_split(const float *q, int q_pitch, int q_stride, PLACES, floa
 			}
 		}
 	};
-	if (ONE && newest)
-		__syncthreads(); // its own key and value are there
 	load_keys(first);
-	if (ONE)
-		turn_queries();
 	load_values(first);
 	__syncthreads();
 	for (int part = first; part < end; part++) {
@@ -214,27 +121,5 @@ DEVICE void attend_split(const float *q, int q_pitch, int q_stride, PLACES, floa
 #pragma unroll
 			for (int c = 0; c < 2; c++)
 				*(float2 *)(out + c * L + i) = make_float2(__fadd_rn(o[i][c], o[i][c + 2]), __fadd_rn(o[i + 1][c], o[i + 1][c + 2]));
-	}
-	if (!ONE || !one.to)
-		return;
-	// The last block of these heads and this row adds up what all of them left.
-	__shared__ bool last;
-	__threadfence();
-	__syncthreads();
-	const int lowest = reach / PART, blocks = position / PART / each - lowest / each + 1;
-	if (threadIdx.x == 0) {
-		u32 *count = one.counters + (size_t)row * gridDim.x + blockIdx.x;
-		last = atomicAdd(count, 1) + 1 == blocks;
-		if (last)
-			*count = 0;
-	}
-	__syncthreads();
-	if (!last)
-		return;
-	__threadfence();
-	for (int h = warp; h < some; h += 4) {
-		const int query_head = head * group + taken + h;
-		const float *from = one.partial + ((size_t)row * heads * group + query_head) * parts * (DIM + 2);
-		add_span<DIM>(one, from, lowest, position / PART, row, query_head);
 	}
 }
