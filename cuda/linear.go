@@ -438,7 +438,7 @@ func (k *Kernels) Linear(p *Product) error {
 // from fewCols/8 columns on it is the faster one.
 const fewMost, fewCols = 128, 8192
 
-// few tells whether products with m are computed by Few, for any number of rows.
+// few tells whether products of up to [MaxRows] rows with m are computed by Few.
 func few(m *Matrix) bool {
 	return m.format == F16 && m.out <= fewMost && m.in >= fewCols/8 && m.in <= fewCols
 }

@@ -289,7 +289,7 @@ func (b *Backend) product(c *call) error {
 		if c.bias != nil && !p.adds {
 			bias = c.bias.values.Part(int64(4*p.row), int64(4*p.m.out))
 		}
-		if w := s.within; few(p.m) && (w == nil || w.kind == normCall) {
+		if w := s.within; int(c.rows) <= MaxRows && few(p.m) && (w == nil || w.kind == normCall) {
 			x, norm, eps := c.x.view(), Memory{}, float32(0)
 			if w != nil {
 				x, norm, eps = w.x.view(), w.w.values, w.float()
