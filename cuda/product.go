@@ -19,7 +19,7 @@ type tile struct {
 // productThreads are those of a block.
 const productThreads = 128
 
-var productTiles = [...]tile{{"128", 128, 128, 2, 1}, {"64", 128, 64, 3, 0.9}}
+var productTiles = [...]tile{{"128", 128, 128, 2, 1}, {"64", 128, 64, 3, 0.91}}
 
 // productGroup is what the rows of an operand of more than MaxRows are filled up to a
 // multiple of.
