@@ -285,7 +285,7 @@ func (k *Kernels) attendPrompt(t *attending, kernel *Kernel, first, n int) error
 	}
 	g := Grid{X: (n*t.group + rows - 1) / rows, Y: c.Heads, Block: 128, Shared: shared}
 	spans := (t.rows.partitions() + span - 1) / span
-	if spans == 1 || k.ways.whole || g.X*g.Y >= 2*k.device.facts.SMs || t.scratch.bytes < spanScratch(n, t.q.Heads, spans, c.Dim) {
+	if spans == 1 || k.ways.whole || g.X*g.Y >= k.device.facts.SMs || t.scratch.bytes < spanScratch(n, t.q.Heads, spans, c.Dim) {
 		return kernel.Launch(g, t.places(k.device, first).view(from(t.to, first)).Int(n).Pointer(0).Int(0))
 	}
 	// Too few blocks to fill the device: each has one span.
