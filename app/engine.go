@@ -244,7 +244,7 @@ func (e *theEngine) Status() console.EngineStatus {
 		s.Figures = console.EngineFigures{
 			Running: measure.Num(f.Running), Waiting: measure.Num(f.Waiting), KV: measure.Num(f.KV), Cached: measure.Num(f.Cached),
 			Acceptance: measure.Num(f.Acceptance), Tokens: measure.Num(f.Tokens), Rate: measure.Num(f.Rate),
-			StepP50: measure.Num(f.StepP50), StepP90: measure.Num(f.StepP90), GPU: gpuFigures(f.GPU),
+			StepP50: measure.Num(f.StepP50), StepP90: measure.Num(f.StepP90), Device: f.Device, GPU: gpuFigures(f.GPU), GPUUntold: f.GPUUntold,
 		}
 	}
 	return s

@@ -52,7 +52,8 @@ func modelFacts(c console.EngineConfig, place backend.Place) (f console.ModelFac
 		}
 	}
 	f.Context, f.Lanes = p.Sizes.Context, p.Sizes.Lanes
-	f.Weights, f.KV, f.State, f.Scratch, f.Need = p.Weights, p.Pages, p.States+p.Checkpoints, p.Total-p.Weights-p.Pages-p.States-p.Checkpoints, p.Total
+	f.Weights, f.KV, f.State, f.Scratch, f.Choice, f.Need = p.Weights, p.Pages, p.States+p.Checkpoints, p.Scratch, p.Choice, p.Total
+	f.Own, f.Estimate = p.Total-p.Asked(), p.Estimated()
 	f.Available = p.Sizes.Available
 	f.Device, err = device(place, c.Threads)
 	return f, err

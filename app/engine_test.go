@@ -201,7 +201,7 @@ func TestEngineInspect(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f.Path != folder || f.Architecture != family || f.Format != "safetensors" || f.Type == "" || f.Layers < 1 || f.Device == "" || f.Context != 128 || f.Lanes != 2 ||
-			f.Need != f.Weights+f.KV+f.State+f.Scratch || f.Weights <= 0 || f.KV <= 0 || f.Available <= 0 || (f.State > 0) != hybrid || f.Problem != "" {
+			f.Need != f.Weights+f.KV+f.State+f.Scratch+f.Choice+f.Own || f.Weights <= 0 || f.KV <= 0 || f.Available <= 0 || (f.State > 0) != hybrid || f.Problem != "" {
 			t.Errorf("%s: %+v", family, f)
 		}
 		config := c.Engine().Config()

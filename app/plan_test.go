@@ -50,8 +50,8 @@ func TestOnePlan(t *testing.T) {
 			place.Memory.Total, place.Memory.Available = 1<<40, 1<<40
 			facts, err := modelFacts(console.EngineConfig{Model: folder, Context: 300, Lanes: 3, PrefixCache: cached}, place)
 			m := e.Memory
-			if err != nil || facts.Need != m.Total || facts.Weights != m.Weights || facts.KV != m.Pages || facts.State != m.States+m.Checkpoints || facts.Scratch != m.Scratch+m.Choice ||
-				facts.Weights+facts.KV+facts.State+facts.Scratch != facts.Need {
+			if err != nil || facts.Need != m.Total || facts.Weights != m.Weights || facts.KV != m.Pages || facts.State != m.States+m.Checkpoints || facts.Scratch != m.Scratch || facts.Choice != m.Choice || facts.Own != 0 || !facts.Estimate ||
+				facts.Weights+facts.KV+facts.State+facts.Scratch+facts.Choice != facts.Need {
 				t.Errorf("%s: the window has %+v, %v; loaded is %+v", family, facts, err, m)
 			}
 			if hybrid := family == enginetest.Hybrid; (m.Checkpoints > 0) != (hybrid && cached) {

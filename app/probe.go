@@ -180,7 +180,9 @@ func printProbe(w io.Writer, r *probe.Report) {
 	}
 	line("kernel in a graph", "%.2f µs that does nothing%s", c.Node, node)
 	if r.State != nil {
-		line("afterwards", "%s", probeState(r.State))
+		if text := probeState(r.State); text != "" {
+			line("afterwards", "%s", text)
+		}
 	}
 	if r.Model == nil {
 		fmt.Fprintf(w, "took %.1f s\n", r.Seconds)
@@ -190,10 +192,13 @@ func printProbe(w io.Writer, r *probe.Report) {
 	for i := range r.Model.Steps {
 		printStep(w, &r.Model.Steps[i], r.Estimate)
 	}
+	for _, n := range r.Model.Left {
+		line("not measured", "a decode step of %s: the time was over, --seconds gives more", amount(n, "row"))
+	}
 	fmt.Fprintf(w, "\ntook %.1f s\n", r.Seconds)
 }
 
-// probeState is what the GPU told right after a probe, in words.
+// probeState is what the GPU told right after a probe, in words; empty: nothing.
 func probeState(s *probe.State) string {
 	var parts []string
 	for _, p := range []struct {
@@ -204,10 +209,13 @@ func probeState(s *probe.State) string {
 			parts = append(parts, fmt.Sprintf(p.format, p.v))
 		}
 	}
-	if len(s.Throttled) > 0 {
-		return strings.Join(append(parts, "its clocks are kept down: "+strings.Join(s.Throttled, ", ")), ", ")
+	switch {
+	case len(s.Throttled) > 0:
+		parts = append(parts, "its clocks are kept down: "+strings.Join(s.Throttled, ", "))
+	case s.Throttled != nil:
+		parts = append(parts, "nothing keeps its clocks down")
 	}
-	return strings.Join(append(parts, "nothing keeps its clocks down"), ", ")
+	return strings.Join(parts, ", ")
 }
 
 // printStep prints the kernels of a step and its budget.
@@ -243,7 +251,11 @@ func printStep(w io.Writer, s *probe.Step, estimate string) {
 	fmt.Fprintln(w)
 	line("roofline", "%9.1f µs: %.2f GB once at the measured bandwidth", s.Roofline, float64(s.Bytes)/1e9)
 	line("graph", "%9.1f µs on the device: %.0f %% of the roofline's rate, a gap of %.1f µs", s.Graph, 100*s.Share, s.Gap)
-	line("kernels", "%9.1f µs, each kind by itself", s.Kernels)
+	left := ""
+	if n := s.Unmeasured(); n > 0 {
+		left = fmt.Sprintf(", but for %d of %s: the time was over, --seconds gives more", n, amount(len(s.Costs), "kind"))
+	}
+	line("kernels", "%9.1f µs, each kind by itself%s", s.Kernels, left)
 	switch {
 	case s.Between > 0:
 		line("between kernels", "%9.1f µs: from one kind to the next", s.Between)

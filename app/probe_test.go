@@ -68,7 +68,7 @@ var probed = &probe.Report{Device: probe.Device{Name: "NVIDIA H200", Capability:
 	Model: &probe.Model{Name: "qwen3.6-27b:nvfp4", Weights: 17e9, Load: 0.1, Steps: []probe.Step{{Rows: 1, Context: 128, Launches: 842, Bytes: 14.8e9, Roofline: 3437.2, Graph: 6990.7,
 		Step: 7139.2, Kernels: 6392.7, Between: 598, Share: 0.49, Gap: 3553.5, Rate: 140.1, Estimate: 63793.1, Costs: []probe.Cost{
 			{Kernel: "linear_nvfp4", Shape: "34816 × 5120", Launches: 64, Bytes: 6436400000, Time: 1793.2, Share: 0.83, Estimate: 27743.1},
-			{Kernel: "gather", Launches: 1, Time: 1.6}, {Kernel: "late", Launches: 2}}}}},
+			{Kernel: "gather", Launches: 1, Time: 1.6}, {Kernel: "late", Launches: 2}}}}, Left: []int{8}},
 	Seconds: 0.9, Estimate: "gb10"}
 
 func TestPrintProbe(t *testing.T) {
@@ -83,6 +83,8 @@ func TestPrintProbe(t *testing.T) {
 		"late                               2       –        –       –                  –            –                   –\n",
 		"roofline              3437.2 µs: 14.80 GB once at the measured bandwidth\n",
 		"graph                 6990.7 µs on the device: 49 % of the roofline's rate, a gap of 3553.5 µs\n",
+		"kernels               6392.7 µs, each kind by itself, but for 1 of 3 kinds: the time was over, --seconds gives more\n",
+		"not measured       a decode step of 8 rows: the time was over, --seconds gives more\n",
 		"on gb10              63793.1 µs at least (estimate: the same bytes at 232 GB/s)\n", "took 0.9 s\n",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -181,8 +183,12 @@ func TestInspectLooksAtTheDevice(t *testing.T) {
 	if err != nil || f.Device != "cuda (NVIDIA H200)" || f.Available != 140000000000-512<<20 {
 		t.Errorf("%+v, %v", f, err)
 	}
+	// Of a GPU everything is reckoned: what its backend takes beside is no scratch, and nothing an estimate.
+	if f.Estimate || f.Own < 64<<20 || f.Choice <= 0 || f.Scratch >= f.Own || f.Need != f.Weights+f.KV+f.State+f.Scratch+f.Choice+f.Own {
+		t.Errorf("the arithmetic on a GPU: %+v", f)
+	}
 	cpu, err := modelFacts(e.Config(), backend.Place{Name: backend.CPU, Device: ""})
-	if err != nil || cpu.Weights == f.Weights || !strings.HasPrefix(cpu.Device, "cpu") {
+	if err != nil || !cpu.Estimate || cpu.Own != 0 || cpu.Weights == f.Weights || !strings.HasPrefix(cpu.Device, "cpu") {
 		t.Errorf("the same on the processor: %+v, %v", cpu, err)
 	}
 	// A child that fails leaves the processor; a GPU that shares memory leaves some to the machine.

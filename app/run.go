@@ -17,15 +17,20 @@ import (
 
 	"velo/engine"
 	"velo/engine/chat"
+	"velo/engine/model"
 	"velo/engine/ops"
 	"velo/engine/sample"
 )
+
+// runHungAdvice is what to do about a step that does not end.
+const runHungAdvice = "Try it again. If it does not begin, or hangs again, restart the machine, so that the GPU's driver starts anew, and report it."
 
 // answering are the flags of `velo run`.
 type answering struct {
 	prompt, system, file                     string
 	most, context                            int
 	plain, greedy, asJSON, ignoreEOS, silent bool
+	watch                                    string
 	force                                    bool
 	computing
 	sampling sampling
@@ -41,7 +46,8 @@ func runCommand() *cobra.Command {
 		Long: "Loads a model (a folder with config.json and safetensors, or a GGUF file) and answers one prompt: the text\n" +
 			"to the standard output, the timings to the standard error. Sampling is as the model's makers advise unless\n" +
 			"a flag says otherwise.\n\n" +
-			"Exit code: 0 answered, 1 the model cannot be loaded or the prompt not be answered, 2 wrong usage, 130 stopped.",
+			"Exit code: 0 answered, 1 the model cannot be loaded or the prompt not be answered, 2 wrong usage, 71 a step did\n" +
+			"not end, 130 stopped.",
 		Example: "  velo run SmolLM2-135M-Instruct.Q4_1.gguf --prompt \"What is the capital of France?\"\n" +
 			"  velo run ~/models/qwen3 --prompt-file question.txt --max-tokens 500 --greedy",
 		Args: exactly(1, "run takes one model, a folder or a GGUF file (and a prompt of several words in quotes)"),
@@ -65,6 +71,7 @@ func runCommand() *cobra.Command {
 	fl.IntVar(&f.context, "context", 0, "tokens of prompt and answer together (4096, or what the model was made for)")
 	f.computing.register(fl)
 	fl.BoolVar(&f.force, "load-force", false, "load although the memory that is free is reckoned not to be enough")
+	fl.StringVar(&f.watch, "step-watchdog-s", "auto", "end with code 71 when a step takes longer than so many `SECONDS` (and 20 times the longest of the last ones); auto = 60 on a GPU, off on the processor; off")
 	fl.BoolVar(&f.asJSON, "json", false, "timings as one JSON object")
 	fl.BoolVarP(&f.silent, "quiet", "q", false, "no progress and no timings")
 	return cmd
@@ -84,6 +91,9 @@ func (f *answering) check(fl *pflag.FlagSet) error {
 		return usage("--context is %d: it is a number of tokens, or 0 for 4096 or what the model was made for", f.context)
 	}
 	if err := f.computing.check(); err != nil {
+		return usage("%v", err)
+	}
+	if _, err := stepLimit(f.watch, ""); err != nil {
 		return usage("%v", err)
 	}
 	p := f.sampling.over(sample.Params{}, false)
@@ -128,8 +138,15 @@ func (f *answering) run(cmd *cobra.Command, path string) error {
 		params.Seed = uint64(time.Now().UnixNano())
 	}
 	var unwritten atomic.Pointer[error]
-	ctx, cancel := context.WithCancel(cmd.Context())
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	if limit, _ := stepLimit(f.watch, e.Memory.Sizes.Backend); limit > 0 {
+		go func() {
+			if hang := e.Watch(limit, ctx.Done()); hang != nil {
+				cancel(hang)
+			}
+		}()
+	}
 	var a engine.Answer
 	a, left, err = within(ctx, func() (engine.Answer, error) {
 		ids, err := f.ids(e, text)
@@ -139,11 +156,14 @@ func (f *answering) run(cmd *cobra.Command, path string) error {
 		return e.Generate(ctx, ids, params, f.most, f.ignoreEOS, func(s string) {
 			if _, err := io.WriteString(out, s); err != nil {
 				unwritten.CompareAndSwap(nil, &err)
-				cancel() // nobody reads any more
+				cancel(nil) // nobody reads any more
 			}
 		})
 	})
+	hang := new(model.HangError)
 	switch broken := unwritten.Load(); {
+	case errors.As(context.Cause(ctx), &hang):
+		return exit{exitHung, hang.Error() + "\n" + runHungAdvice}
 	case broken != nil:
 		return unwritable(*broken)
 	case left: // in the middle of a step that takes long

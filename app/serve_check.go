@@ -76,8 +76,8 @@ func (f *serving) check(fl *pflag.FlagSet, environment []string) error {
 	if _, err := f.watchLimit(); err != nil {
 		return err
 	}
-	if _, err := f.stepLimit(""); err != nil {
-		return err
+	if _, err := stepLimit(f.stepWatch, ""); err != nil {
+		return fmt.Errorf("cannot serve: %w", err)
 	}
 	p := f.defaults(sample.Params{}, false)
 	if err := p.Validate(1); err != nil {

@@ -22,6 +22,9 @@ const usualStepLimit = 60 * time.Second
 // hungAdvice is what to do about a step that does not end.
 const hungAdvice = "Start the engine again. If it does not start, or hangs again, restart the machine, so that the GPU's driver starts anew; copy the log and report it."
 
+// faultAdvice is what to do about a GPU that failed while it computed.
+const faultAdvice = "Start the engine again. If it does not start, restart the machine, so that the GPU's driver starts anew; if it happens again, copy the log and report it."
+
 // lessMemory names the flags that make an engine smaller.
 const lessMemory = "lower --max-seq-len, --max-batch, --kv-tokens or --prefill-chunk, or keep keys and values in fewer bits with --kv-type fp8"
 
@@ -36,9 +39,9 @@ func (s *service) tellWhenLate(what string) *time.Timer {
 	})
 }
 
-// stepLimit is how long a step may take on a backend; 0 is no limit.
-func (f *serving) stepLimit(on string) (time.Duration, error) {
-	switch f.stepWatch {
+// stepLimit is how long a step may take on a backend, by what --step-watchdog-s has; 0 is no limit.
+func stepLimit(watch, on string) (time.Duration, error) {
+	switch watch {
 	case "off":
 		return 0, nil
 	case "auto":
@@ -47,9 +50,9 @@ func (f *serving) stepLimit(on string) (time.Duration, error) {
 		}
 		return usualStepLimit, nil
 	}
-	s, err := strconv.ParseFloat(f.stepWatch, 64)
+	s, err := strconv.ParseFloat(watch, 64)
 	if err != nil || s < 0 || s > 1e6 || math.IsNaN(s) {
-		return 0, fmt.Errorf("cannot serve with --step-watchdog-s %s: it is auto, off, or a number of seconds", f.stepWatch)
+		return 0, fmt.Errorf("--step-watchdog-s cannot be %q: it is auto, off, or a number of seconds", watch)
 	}
 	return time.Duration(s * float64(time.Second)), nil
 }
@@ -69,6 +72,8 @@ func (s *service) ended(err error) error {
 		return s.fail(exitAbort, codeModel, "Copy or download the model's files anew, and start it again.", err)
 	case errors.As(err, new(*ops.NoRoom)):
 		return s.fail(exitAbort, codeNoMemory, "Start it again with less: "+lessMemory+".", err)
+	case errors.As(err, new(*ops.Fault)):
+		return s.fail(exitAbort, codeDriver, faultAdvice, err)
 	}
 	return s.fail(exitAbort, codePanic, "Start it again; if it happens again, copy the log and report it.", err)
 }
@@ -77,6 +82,9 @@ func (s *service) ended(err error) error {
 func (s *service) notLoaded(err error) error {
 	if errors.As(err, new(*ops.NoRoom)) {
 		return s.fail(exitLoad, codeNoMemory, "End other programs that use the GPU, take a model of fewer bits, or "+lessMemory+".", fmt.Errorf("%w; %s", err, lessMemory))
+	}
+	if errors.As(err, new(*ops.Fault)) {
+		return s.fail(exitLoad, codeDriver, faultAdvice, err)
 	}
 	return s.fail(exitLoad, codeModel, "Choose another model; if it was copied or downloaded, do that again.", err)
 }

@@ -17,12 +17,20 @@ func (s *service) watchGPU() (stop func()) {
 		defer s.queue.Guard(exitAbort)
 		sensor, err := s.engine.Sensor()
 		if err != nil {
+			s.untold.Store(new(err.Error()))
+		}
+		switch {
+		case err != nil && sensor != nil:
+			s.log.Warn("of the GPU's state only memory will be known, which is the machine's", "why", err)
+		case err != nil:
 			s.log.Warn("nothing will be known of the GPU's state", "why", err)
 		}
 		if sensor == nil || ctx.Err() != nil {
 			return
 		}
-		s.log.Info("reading the GPU's state once a second", "driver", sensor.Driver())
+		if err == nil {
+			s.log.Info("reading the GPU's state once a second", "driver", sensor.Driver())
+		}
 		w := host.WatchGPU(sensor.Read, func(err error) { s.log.Warn("the GPU's state was not read", "why", err) })
 		s.gpu.Store(w)
 		<-ctx.Done()
@@ -33,6 +41,22 @@ func (s *service) watchGPU() (stop func()) {
 
 // lastGPU is what the GPU told last.
 func (s *service) lastGPU() (host.GPU, bool) { return s.gpu.Load().Last() }
+
+// gpuUntold is why nothing is known of the GPU, or its memory alone; empty: it is, or there is none.
+func (s *service) gpuUntold() string {
+	if why := s.untold.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// graphs is how many graphs of launches the GPU keeps.
+func (s *service) graphs() int {
+	if s.engine == nil {
+		return 0
+	}
+	return s.engine.Graphs()
+}
 
 // gpuAttributes are those of a status record, by the names of the metrics.
 func (s *service) gpuAttributes() []emit.Attribute {

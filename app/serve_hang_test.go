@@ -152,17 +152,16 @@ func TestStepLimit(t *testing.T) {
 		{"auto", backend.CPU, 0, false}, {"auto", backend.CUDA, usualStepLimit, false}, {"off", backend.CUDA, 0, false}, {"0", backend.CUDA, 0, false},
 		{"2.5", backend.CPU, 2500 * time.Millisecond, false}, {"-1", backend.CPU, 0, true}, {"soon", backend.CPU, 0, true}, {"NaN", backend.CPU, 0, true},
 	} {
-		f := &serving{stepWatch: c.flag}
-		got, err := f.stepLimit(c.on)
+		got, err := stepLimit(c.flag, c.on)
 		if got != c.want || (err != nil) != c.err {
 			t.Errorf("%s on %s: %v, %v", c.flag, c.on, got, err)
 		}
 	}
 }
 
-// TestNoRoom: memory that a GPU did not have, at the start or later, is told as that, with the flags to
-// lower.
-func TestNoRoom(t *testing.T) {
+// TestFailuresAreTold: memory that a GPU did not have, at the start or later, is told as that, with the flags to
+// lower; a GPU that failed as that.
+func TestFailuresAreTold(t *testing.T) {
 	q := host.NewLog(io.Discard)
 	cause := fmt.Errorf("cannot load x: %w", &ops.NoRoom{Err: errors.New("cannot allocate 9.00 GiB on a GPU, of which 1.00 GiB are free")})
 	for _, c := range []struct {
@@ -174,7 +173,9 @@ func TestNoRoom(t *testing.T) {
 		{cause, (*service).notLoaded, exitLoad, codeNoMemory},
 		{cause, (*service).ended, exitAbort, codeNoMemory},
 		{errors.New("cannot read"), (*service).notLoaded, exitLoad, codeModel},
-		{errors.New("it trapped"), (*service).ended, exitAbort, codePanic},
+		{errors.New("it is broken"), (*service).ended, exitAbort, codePanic},
+		{fmt.Errorf("step 3 failed: %w", &ops.Fault{Err: errors.New("it trapped")}), (*service).ended, exitAbort, codeDriver},
+		{fmt.Errorf("cannot load x: %w", &ops.Fault{Err: errors.New("it is gone")}), (*service).notLoaded, exitLoad, codeDriver},
 		{fmt.Errorf("it hangs: %w", &sched.HangError{Step: 3}), (*service).ended, exitHung, codeHung},
 	} {
 		r, w, err := os.Pipe()

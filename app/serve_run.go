@@ -51,6 +51,7 @@ type service struct {
 	emitter   atomic.Pointer[emit.Emitter] // nil without telemetry
 	watchdog  *host.Watchdog
 	gpu       atomic.Pointer[host.GPUWatch] // nil: there is none, or nothing is known of it
+	untold    atomic.Pointer[string]        // why nothing is known of it, or its memory alone; nil: it is, or there is none
 	fault     atomic.Pointer[string]        // why the engine ended; nil: it has not
 	hung      atomic.Bool                   // in a step that does not end
 	low       chan int64                    // what the watchdog saw
@@ -126,7 +127,7 @@ func (s *service) serve(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		kind, advice := codeModel, "Choose another model; if it was copied or downloaded, do that again."
 		if errors.As(err, new(noDevice)) {
-			advice = probeAdvice(err)
+			kind, advice = codeDriver, probeAdvice(err)
 		}
 		if errors.As(err, new(noRoom)) {
 			kind, advice = codeNoMemory, "Take a shorter --max-seq-len, a smaller --max-batch or a model of fewer bits; --load-force tries it all the same."
@@ -224,7 +225,7 @@ func (s *service) checkTelemetry() (*emit.Options, error) {
 			return p.Status()
 		}
 		return sched.Status{}
-	}, meter.Sources{LogDropped: s.queue.Dropped,
+	}, meter.Sources{LogDropped: s.queue.Dropped, Graphs: s.graphs,
 		TelemetryDropped: func() uint64 { return s.emitter.Load().Status().Dropped },
 		LeastMemory:      func() int64 { return s.watchdog.Least() }, GPU: s.lastGPU})
 	if s.f.otel == "" {
@@ -283,7 +284,11 @@ func (s *service) plan(out io.Writer, keep int64) (engine.Options, error) {
 		defer mu.Unlock()
 		if now := 100 * p.Done / max(1, p.Total); now/10 > percent/10 || percent < 0 {
 			percent = now
-			s.log.Info("loading", "percent", now, "bytes", p.Done, "of", p.Total, "GB/s", fmt.Sprintf("%.2f", p.Rate/1e9))
+			facts := []any{"percent", now, "bytes", p.Done, "of", p.Total}
+			if p.Rate > 0 { // not known at the beginning
+				facts = append(facts, "GB/s", fmt.Sprintf("%.2f", p.Rate/1e9))
+			}
+			s.log.Info("loading", facts...)
 		}
 	}
 	return o, nil
@@ -332,7 +337,7 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 	running, stop := context.WithCancel(context.Background())
 	defer stop()
 	failed := make(chan error, 2) // of the loop, and of the watch on its steps
-	so.StepLimit, _ = f.stepLimit(e.Memory.Sizes.Backend)
+	so.StepLimit, _ = stepLimit(f.stepWatch, e.Memory.Sizes.Backend)
 	so.Hung = func(err error) { s.hung.Store(true); failed <- err }
 	scheduler := sched.New(e.Model, so)
 	s.scheduler.Store(scheduler)
@@ -352,7 +357,7 @@ func (s *service) answer(ctx context.Context, out io.Writer, telemetry *emit.Opt
 	prompts, _ := f.promptCharacters()
 	g := e.Weights.Generation
 	advised := g.Temperature != nil || g.TopP != nil || g.TopK != nil || g.DoSample != nil
-	api := server.New(server.Options{Engine: e, Scheduler: scheduler, Meter: s.meter, Emitter: s.emitter.Load(), Traces: s.emitter.Load() != nil && bool(f.otelTraces), GPU: s.lastGPU,
+	api := server.New(server.Options{Engine: e, Scheduler: scheduler, Meter: s.meter, Emitter: s.emitter.Load(), Traces: s.emitter.Load() != nil && bool(f.otelTraces), GPU: s.lastGPU, GPUUntold: s.gpuUntold,
 		Model: name, Key: f.key, Origin: f.origin, Defaults: f.defaults(e.Defaults, advised), MaxTokens: f.maxTokens,
 		Thinking: thinking, Effort: f.effort, KeepTools: bool(f.keepTools), Prompts: prompts, Log: s.log})
 	s.serveNow(api.Handler())

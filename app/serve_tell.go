@@ -19,6 +19,7 @@ const (
 	codeFlag     = "bad_flag"
 	codePanic    = "panic"
 	codeHung     = "hung"
+	codeDriver   = "driver_lost" // or a GPU that failed otherwise
 	codeInternal = "internal"
 )
 

@@ -168,6 +168,9 @@ func (b *Backend) Doing() (last string, preparing bool) {
 	return b.device.launched(), b.preparing.Load() > 0
 }
 
+// Graphs is how many graphs of steps are kept; any goroutine may ask.
+func (b *Backend) Graphs() int { return int(b.shapes.count.Load()) }
+
 // enter begins something that uses the device, leave ends it.
 func (b *Backend) enter() {
 	b.busy.Lock()

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"slices"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -22,7 +23,10 @@ const mostGraphs, seenShapes = 64, 32
 // stepShapes remembers steps: those with a graph and those without, in each list the last used first. A
 // step that never comes again takes no graph's place; a new graph takes that of the one which was not
 // used for the longest time.
-type stepShapes struct{ graphs, seen []*captured }
+type stepShapes struct {
+	graphs, seen []*captured
+	count        atomic.Int32 // of graphs, for whoever asks meanwhile
+}
 
 // find is the step of that shape, from now on the last used of its list; nil if it was not seen lately.
 func (s *stepShapes) find(rows, segments, partitions int, calls []call) *captured {
@@ -54,6 +58,7 @@ func (s *stepShapes) keep(c *captured, g *Graph) {
 	c.graph = g
 	s.seen = slices.DeleteFunc(s.seen, func(o *captured) bool { return o == c })
 	s.graphs = slices.Insert(s.graphs, 0, c)
+	s.count.Store(int32(len(s.graphs)))
 }
 
 // drop forgets the graphs that were not used for the longest time but for most of them, and gives them
@@ -66,6 +71,7 @@ func (s *stepShapes) drop(most int) []*Graph {
 		s.graphs[last] = nil
 		s.graphs = s.graphs[:last]
 	}
+	s.count.Store(int32(len(s.graphs)))
 	return dropped
 }
 

@@ -54,7 +54,7 @@ func TestShapes(t *testing.T) {
 			}
 		}
 	}
-	if len(s.graphs) != mostGraphs || len(closed) != 2 || closed[oldest] != 1 {
+	if len(s.graphs) != mostGraphs || int(s.count.Load()) != mostGraphs || len(closed) != 2 || closed[oldest] != 1 {
 		t.Errorf("%d graphs, %d closed, the oldest %d times", len(s.graphs), len(closed), closed[oldest])
 	}
 	// What comes once.

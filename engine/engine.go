@@ -59,6 +59,7 @@ type Engine struct {
 
 	backend backend.Backend
 	addBOS  bool // a prompt begins with BOS even where the template leaves it out
+	turns   model.Turns
 }
 
 // At chooses the place that a backend was resolved to, and as much of its memory as may be used: keep bytes

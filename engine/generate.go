@@ -84,7 +84,7 @@ func (e *Engine) Generate(ctx context.Context, prompt []int32, p sample.Params, 
 		}
 		pick := q.Pick(nil, sample.NoLogProbs)
 		onDevice := step.Pick(0, pick, false)
-		logits, err := e.Model.Run(step)
+		logits, err := e.run(step)
 		if err != nil {
 			return a, err
 		}
@@ -124,7 +124,20 @@ func (e *Engine) feed(step *model.Step, s *kv.Sequence, tokens []int32, outputs 
 	if err := step.Add(s, tokens, outputs); err != nil {
 		return nil, err
 	}
+	return e.run(step)
+}
+
+// run computes a step, where Watch sees it.
+func (e *Engine) run(step *model.Step) ([]float32, error) {
+	e.turns.Begin()
+	defer e.turns.End()
 	return e.Model.Run(step)
+}
+
+// Watch looks at the steps of Generate, from another goroutine, until one does not end ([model.Model.Watch]).
+// It is nil once stop is closed.
+func (e *Engine) Watch(limit time.Duration, stop <-chan struct{}) *model.HangError {
+	return e.Model.Watch(limit, &e.turns, stop)
 }
 
 // Perplexity is that of a text, in windows of that many tokens (Options.Context at most). See

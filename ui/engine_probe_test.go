@@ -42,7 +42,7 @@ func TestEngineShowsItsGPU(t *testing.T) {
 	g.mustSay("NVIDIA H200", "87 % ▪", "memory 64 %", "653 W ▪", "of 700 W", "1.76 GHz ▪", "memory 3.20 GHz", "61 °C ▪", "18.4 GiB ▪", "of 140 GiB", "kept down: power cap, thermal slowdown.")
 	f.engine.set(func(s *console.EngineStatus) {
 		gpu := *s.Figures.GPU
-		gpu.Throttled, gpu.Unified, gpu.Power, gpu.PowerLimit = nil, true, measure.Missing, measure.Missing
+		gpu.Throttled, gpu.Unified, gpu.Power, gpu.PowerLimit = []string{}, true, measure.Missing, measure.Missing
 		s.Figures.GPU = &gpu
 	})
 	g.tick()
@@ -50,11 +50,52 @@ func TestEngineShowsItsGPU(t *testing.T) {
 	if g.says("653") || g.says("of 700 W") {
 		t.Error("what is not told is shown")
 	}
+	f.engine.set(func(s *console.EngineStatus) {
+		gpu := *s.Figures.GPU
+		gpu.Throttled = nil
+		s.Figures.GPU = &gpu
+	})
+	g.tick()
+	g.mustSay("Whether something keeps the GPU's clocks down is not told.")
+	if g.says("Nothing keeps") {
+		t.Error("what is not told is said to be well")
+	}
+	const why = "cannot open the GPU's management library"
+	f.engine.set(func(s *console.EngineStatus) { s.Figures.GPUUntold = why })
+	g.tick()
+	g.mustSay("Of the GPU's state only memory is known, which is the machine's: "+why+".", "of the machine's 140 GiB")
 	f.engine.set(func(s *console.EngineStatus) { s.Figures.GPU = nil })
 	g.tick()
-	if g.says("GPU busy") {
+	g.mustSay("Nothing is known of the GPU's state: " + why + ".")
+	if g.says("GPU busy") || g.says("NVIDIA H200") {
 		t.Error("the GPU is still shown")
 	}
+	f.engine.set(func(s *console.EngineStatus) { s.Figures.GPUUntold = "" })
+	g.tick()
+	if g.says("GPU's state") {
+		t.Error("an engine on the processor is said to have a GPU")
+	}
+}
+
+// TestEngineMemoryOfAGPU: of a GPU nothing is an estimate, and what its backend takes stands for itself; a model
+// in use says where.
+func TestEngineMemoryOfAGPU(t *testing.T) {
+	f := newFake().withModel()
+	g := onEngine(t, f)
+	g.mustSay("scratch 668 MiB (estimate) = 48.5 GiB.")
+	e := &f.engine
+	e.mu.Lock()
+	e.facts.Device, e.facts.Estimate, e.facts.Choice, e.facts.Own, e.facts.Need = "cuda (NVIDIA H200)", false, 64<<20, 1<<30, 48<<30
+	e.mu.Unlock()
+	g.shell.engine.Choose("/data/models/other")
+	g.pump()
+	g.mustSay("+ scratch 668 MiB + choice of tokens 64.0 MiB + the GPU's own 1.00 GiB = 48.0 GiB.", "It is computed on cuda (NVIDIA H200).")
+	f.engine.set(func(s *console.EngineStatus) {
+		s.State, s.Config = console.EngineReady, f.engine.config
+		s.Figures.Device = "cuda (NVIDIA H200)"
+	})
+	g.tick()
+	g.mustSay("It is in use now on cuda (NVIDIA H200), and takes 48.0 GiB of memory.")
 }
 
 func (g *stage) probeTable() *table.Table {
@@ -82,11 +123,14 @@ func TestProbe(t *testing.T) {
 	if !g.says("Probing: qwen3.6-27b in nvfp4, made up.") || !g.has("Stop probe") || g.has("Probe") {
 		t.Error("that it probes cannot be seen")
 	}
+	if g.says("from before") {
+		t.Error("the first probe is said to stand above one from before")
+	}
 	close(f.engine.probing)
 	g.pump()
 	g.mustSay("Measured at", "in 0.9 s", "NVIDIA H200, compute capability 9.0", "580.159.03", "Afterwards: 312 W, SMs at 1980 MHz", "4.31 TB/s", "4.24 TB/s", "3.94 µs", "2.00 µs", "0.56 µs",
 		"a decode step of 1 row with 128 positions behind: 6990.7 µs on the GPU, 7139.2 µs for the host, 140.1 tok/s.",
-		"14.80 GB read once take 3437.2 µs, so the step runs at 49 % of it. Gap: 3553.5 µs")
+		"14.80 GB read once take 3437.2 µs, so the step runs at 49 % of it. Gap: 3553.5 µs (all kernels by themselves 6392.7 µs, from one to the next 598.0 µs).")
 	if got := f.engine.probed; len(got) != 1 || got[0] != "qwen3.6-27b:nvfp4" {
 		t.Errorf("%q was probed", got)
 	}
@@ -114,12 +158,20 @@ func TestProbe(t *testing.T) {
 	if !g.has("Probe") {
 		t.Error("it cannot be probed again")
 	}
-	// The device alone has no step.
+	// What there was no time for is told, and not reckoned with.
 	f.engine.probing = nil
-	f.engine.report.Steps, f.engine.report.Model = nil, ""
+	late := &f.engine.report.Steps[0]
+	late.Costs[5].Time, late.Costs[5].Each, late.Between = 0, 0, 0
+	g.press("Probe")
+	g.mustSay("(kernels by themselves 6392.7 µs, but for 1 of 6 kinds: the time was over).")
+	f.engine.report.Steps = nil
+	g.press("Probe")
+	g.mustSay("No step of qwen3.6-27b:nvfp4 was measured: the time was over before.", "4.31 TB/s")
+	// The device alone has no step.
+	f.engine.report.Model = ""
 	choice.SetSelected("The device alone")
 	g.press("Probe")
-	if g.says("decode step of") || !g.says("4.31 TB/s") {
+	if g.says("decode step of") || g.says("No step of") || !g.says("4.31 TB/s") {
 		t.Error("the device alone has a step, or no bandwidth")
 	}
 }

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -269,6 +270,50 @@ func TestEngineLogIsFollowedSearchedAndPaused(t *testing.T) {
 	f.engine.say("INFO", "the last one")
 	g.tick()
 	g.mustSay("5000 lines", "the last one")
+}
+
+// TestEngineLogStaysAtItsEnd: whatever height the log becomes, its end is in view, unless the user reads further
+// up; and what came while the page was not in view is at its end too.
+func TestEngineLogStaysAtItsEnd(t *testing.T) {
+	f := newFake().serving(console.EngineReady)
+	g := onEngine(t, f)
+	list := find(g, func(l *widget.List) bool { return l.Length != nil && l.Length() == 43 })[0]
+	ended := func(after string) {
+		t.Helper()
+		at := list.GetScrollOffset()
+		if list.ScrollToBottom(); at < list.GetScrollOffset() || at == 0 {
+			t.Errorf("after %s the log is at %v, and ends at %v", after, at, list.GetScrollOffset())
+		}
+	}
+	ended("the start")
+	for _, height := range []float32{1300, 720, 1000} {
+		g.window.Resize(fyne.NewSize(1280, height))
+		ended(fmt.Sprintf("a height of %v", height))
+		f.engine.say("ERROR", fmt.Sprintf("it failed at %v", height))
+		g.tick()
+		g.mustSay(fmt.Sprintf("it failed at %v", height))
+		ended("a line more")
+	}
+	g.shell.Show(SuitesPage)
+	f.engine.say("ERROR", "it failed meanwhile")
+	g.shell.Show(EnginePage)
+	g.pump()
+	g.tick()
+	g.mustSay("it failed meanwhile")
+	ended("another page")
+	// Who has scrolled away reads on.
+	list.ScrollToOffset(40)
+	g.window.Resize(fyne.NewSize(1280, 800))
+	f.engine.say("ERROR", "it failed again")
+	g.tick()
+	if at := list.GetScrollOffset(); at != 40 {
+		t.Errorf("the log was moved to %v", at)
+	}
+	list.ScrollToBottom()
+	f.engine.say("ERROR", "it failed at last")
+	g.tick()
+	g.mustSay("it failed at last")
+	ended("coming back to its end")
 }
 
 func TestEngineIsAnEndpoint(t *testing.T) {

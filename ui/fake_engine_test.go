@@ -149,7 +149,7 @@ func (f *fake) withModel() *fake {
 		e.choose(p)
 	}
 	e.facts = console.ModelFacts{Name: "Qwen3-32B-FP8", Architecture: "qwen3", Format: "safetensors", Type: "FP8Block", Layers: 64, MaxContext: 40960,
-		Device: "cpu (avx512, 16 workers)", Context: 4096, Lanes: 8, Weights: 34_200_000_000, KV: 17_179_869_184, Scratch: 700_000_000,
+		Device: "cpu (avx512, 16 workers)", Context: 4096, Lanes: 8, Weights: 34_200_000_000, KV: 17_179_869_184, Scratch: 700_000_000, Estimate: true,
 		Need: 52_079_869_184, Available: 118_000_000_000}
 	return f
 }

@@ -113,7 +113,7 @@ func TestTelemetryFactsStandApart(t *testing.T) {
 
 	f.withTelemetry(heardHere())
 	g.draw()
-	g.wants("127.0.0.1: gRPC 4317, HTTP 4318, 9381", "2 s ago", "1,234 records, 0 points, 7 spans", "7 s ago", "qwen3 @ tp2", "5 records, 2 requests", "malformed 2", "3 streams", "61.5 tok/s ▪", "word by word", "Receiver: listening")
+	g.wants("127.0.0.1: gRPC 4317, HTTP 4318, 9381", "2 s ago", "1,234 records, 7 spans", "7 s ago", "qwen3 @ tp2", "5 records, 2 requests", "malformed 2", "3 streams", "61.5 tok/s ▪", "word by word", "Receiver: listening")
 
 	// Cleared views say nothing about the listeners or about what came.
 	g.push("Clear")

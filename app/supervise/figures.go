@@ -28,7 +28,9 @@ type Figures struct {
 	Tokens           float64   // generated for requests that have ended
 	Rate             float64   // generated a second, between the last two readings
 	StepP50, StepP90 float64   // seconds
+	Device           string    // that it computes on, in the engine's words
 	GPU              *GPU      // nil: nothing is known of one
+	GPUUntold        string    // why its GPU tells nothing, or of its memory alone; empty: it does, or there is none
 
 	generated float64 // grows with every token: what Rate is computed of
 }
@@ -49,7 +51,9 @@ type health struct {
 	Telemetry struct {
 		StepP50 *float64 `json:"step_ms_p50"`
 		StepP90 *float64 `json:"step_ms_p90"`
+		Device  string   `json:"device"`
 		GPU     *GPU     `json:"gpu"`
+		Untold  string   `json:"gpu_untold"`
 	} `json:"telemetry"`
 }
 
@@ -66,7 +70,7 @@ type GPU struct {
 	Used        *float64 `json:"memory_used_bytes"`
 	Total       *float64 `json:"memory_total_bytes"`
 	Source      string   `json:"memory_source"` // nvml, or meminfo: the machine's
-	Throttled   []string `json:"throttled"`
+	Throttled   []string `json:"throttled"`     // empty: nothing keeps its clocks down
 }
 
 // probe waits for the first health check that passes, and then reads the figures until the engine
@@ -253,7 +257,7 @@ func figures(families map[string]*dto.MetricFamily, last Figures, h health, now 
 		Acceptance: share("spec_accepted_tokens_total", "spec_draft_tokens_total"),
 		Tokens:     value("generation_tokens_total"), Rate: math.NaN(),
 		StepP50: ms(h.Telemetry.StepP50), StepP90: ms(h.Telemetry.StepP90),
-		GPU: h.Telemetry.GPU,
+		Device: h.Telemetry.Device, GPU: h.Telemetry.GPU, GPUUntold: h.Telemetry.Untold,
 	}
 	// Tokens are counted when their request ends; rows of decoding while it runs, one a token unless
 	// tokens are drafted.

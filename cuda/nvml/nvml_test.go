@@ -104,8 +104,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestThrottled(t *testing.T) {
-	if got := throttled(1); got != nil {
-		t.Errorf("idle is %q", got)
+	if got := throttled(1); got == nil || len(got) > 0 {
+		t.Errorf("idle is %#v", got)
 	}
 	all := throttled(1<<40 | 0x1fe)
 	if len(all) != len(reasons)+1 || all[len(all)-1] != "an unknown reason" {

@@ -12,15 +12,15 @@ const Library = "libnvidia-ml.so.1"
 
 // Sample is what a GPU told at one time. A number that it does not tell is NaN, bytes −1.
 type Sample struct {
-	Utilisation float64 // share of the last moments (up to a second) in which a kernel ran, 0 to 1
-	MemoryBusy  float64 // share of them in which memory was read or written, 0 to 1
-	Power       float64 // W
-	PowerLimit  float64 // W, the one that is in force
-	SMClock     float64 // Hz
-	MemoryClock float64 // Hz
-	Temperature float64 // °C
-	Used, Total int64   // bytes of memory; −1 on devices that have none of their own
-	Throttled   []string
+	Utilisation float64  // share of the last moments (up to a second) in which a kernel ran, 0 to 1
+	MemoryBusy  float64  // share of them in which memory was read or written, 0 to 1
+	Power       float64  // W
+	PowerLimit  float64  // W, the one that is in force
+	SMClock     float64  // Hz
+	MemoryClock float64  // Hz
+	Temperature float64  // °C
+	Used, Total int64    // bytes of memory; −1 on devices that have none of their own
+	Throttled   []string // what keeps its clocks down, in words; nil: not told, empty: nothing does
 }
 
 // nothing is a sample of a GPU that tells nothing.
@@ -45,8 +45,9 @@ var reasons = []struct {
 	{0x100, "clocks set for the display"},
 }
 
-// throttled says the bits in words.
-func throttled(bits uint64) (words []string) {
+// throttled says the bits in words; not nil where there are none.
+func throttled(bits uint64) []string {
+	words := []string{}
 	known := uint64(1)
 	for _, r := range reasons {
 		known |= r.bit

@@ -10,18 +10,18 @@ import (
 // GPU is what a GPU told of itself at one time. A number that it does not tell is NaN, bytes −1.
 type GPU struct {
 	At          time.Time
-	ID          string  // PCI address, as 0000:1b:00.0
-	Name        string  // as the driver has it
-	Utilisation float64 // share of the last moments in which it computed, 0 to 1
-	MemoryBusy  float64 // share of them in which its memory was read or written, 0 to 1
-	Power       float64 // W
-	PowerLimit  float64 // W
-	SMClock     float64 // Hz
-	MemoryClock float64 // Hz
-	Temperature float64 // °C
-	Used, Total int64   // bytes of memory
-	Unified     bool    // the memory is the machine's: Used and Total are of that, from /proc/meminfo
-	Throttled   []string
+	ID          string   // PCI address, as 0000:1b:00.0
+	Name        string   // as the driver has it
+	Utilisation float64  // share of the last moments in which it computed, 0 to 1
+	MemoryBusy  float64  // share of them in which its memory was read or written, 0 to 1
+	Power       float64  // W
+	PowerLimit  float64  // W
+	SMClock     float64  // Hz
+	MemoryClock float64  // Hz
+	Temperature float64  // °C
+	Used, Total int64    // bytes of memory
+	Unified     bool     // the memory is the machine's: Used and Total are of that, from /proc/meminfo
+	Throttled   []string // what keeps its clocks down, in words; nil: it does not tell, empty: nothing does
 }
 
 // UnknownGPU is a GPU that tells nothing but what it is.

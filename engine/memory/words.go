@@ -56,12 +56,15 @@ func (p Plan) terms() string {
 	return s
 }
 
+// Estimated tells whether Scratch is an estimate: of the processor not all is reckoned, of a GPU it is.
+func (p Plan) Estimated() bool { return p.Own.Device == 0 }
+
 // estimate says that something is not reckoned, where that is so.
 func (p Plan) estimate() string {
-	if p.Own.Device > 0 {
-		return ""
+	if p.Estimated() {
+		return " (estimate)"
 	}
-	return " (estimate)"
+	return ""
 }
 
 // String is the plan in words, a line each.

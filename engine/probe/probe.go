@@ -111,7 +111,7 @@ func state(g host.GPU) *State {
 		return v * unit
 	}
 	return &State{Power: number(g.Power, 1), SMClock: number(g.SMClock, 1e-6), MemoryClock: number(g.MemoryClock, 1e-6), Temperature: number(g.Temperature, 1),
-		Throttled: append([]string{}, g.Throttled...)}
+		Throttled: g.Throttled}
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
@@ -148,7 +148,7 @@ func probeModel(ctx context.Context, b backend.Prober, o *Options, r *Report, en
 		return nil, fmt.Errorf("cannot probe %s: %w", name(w), err)
 	}
 	z := plan.Sizes
-	result := &Model{Name: name(w), Weights: plan.Weights}
+	result := &Model{Name: name(w), Weights: plan.Weights, Steps: []Step{}}
 	say("making %s ready, %.2f GB of weights", result.Name, float64(result.Weights)/1e9)
 	begin := time.Now()
 	source := w.Counted(o.Progress)
@@ -158,8 +158,9 @@ func probeModel(ctx context.Context, b backend.Prober, o *Options, r *Report, en
 	}
 	source.End()
 	result.Load = time.Since(begin).Seconds()
-	for _, n := range o.Rows {
+	for i, n := range o.Rows {
 		if ctx.Err() != nil || time.Now().After(end) {
+			result.Left = o.Rows[i:]
 			break
 		}
 		say("measuring a decode step, rows: %d, positions behind each: %d", n, o.Context)
@@ -253,6 +254,16 @@ func probeStep(b backend.Prober, m *model.Model, n, behind int, end time.Time) (
 	return s, nil
 }
 
+// Unmeasured is how many kinds of launches there was no time for.
+func (s *Step) Unmeasured() (n int) {
+	for i := range s.Costs {
+		if s.Costs[i].Time <= 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // budget works out what follows from the times: target is the bytes a second of the device that
 // estimates are for, 0 for none.
 func (s *Step) budget(c *Ceilings, target float64) {
@@ -268,11 +279,9 @@ func (s *Step) budget(c *Ceilings, target float64) {
 		s.Estimate = float64(s.Bytes) / target * 1e6
 	}
 	s.Kernels = 0
-	measured := true
 	for i := range s.Costs {
 		k := &s.Costs[i]
 		s.Kernels += k.Time
-		measured = measured && k.Time > 0
 		if k.Time > 0 {
 			k.Share = float64(k.Bytes) / (k.Time / 1e6) / c.Read
 		}
@@ -280,7 +289,7 @@ func (s *Step) budget(c *Ceilings, target float64) {
 			k.Estimate = float64(k.Bytes) / target * 1e6
 		}
 	}
-	if s.Between = 0; measured {
+	if s.Between = 0; s.Unmeasured() == 0 {
 		s.Between = s.Graph - s.Kernels
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func TestRunEndsInTime(t *testing.T) {
 	folder, f := enginetest.Folder(t, enginetest.Plain), prober(t)
 	open := func() (*weights.Model, error) { return weights.Open(folder) }
 	r, err := Run(context.Background(), f, Options{Open: open, Rows: []int{1, 2, 3}, Time: time.Nanosecond})
-	if err != nil || len(r.Model.Steps) != 0 || r.Ceilings.Read == 0 {
+	if err != nil || len(r.Model.Steps) != 0 || !slices.Equal(r.Model.Left, []int{1, 2, 3}) || r.Ceilings.Read == 0 {
 		t.Errorf("no time at all: %+v, %v", r, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -34,7 +34,7 @@ type State struct {
 	SMClock     float64  `json:"sm_clock_mhz,omitempty"`
 	MemoryClock float64  `json:"memory_clock_mhz,omitempty"`
 	Temperature float64  `json:"temperature_c,omitempty"`
-	Throttled   []string `json:"throttled"` // what kept its clocks down, in words
+	Throttled   []string `json:"throttled,omitzero"` // what kept its clocks down, in words; empty: nothing did
 }
 
 // Ceilings is what the device can do at best.
@@ -56,6 +56,7 @@ type Model struct {
 	Weights int64   `json:"weights_bytes"` // as the device holds them
 	Load    float64 `json:"load_s"`
 	Steps   []Step  `json:"steps"`
+	Left    []int   `json:"rows_not_measured,omitempty"` // of steps that there was no time for
 }
 
 // Step is the budget of a decode step.

@@ -105,8 +105,11 @@ func (b *board) end(now time.Time, step Step) {
 	b.mu.Unlock()
 }
 
-// longest is the longest of the last 256 steps, 0 if there were none.
-func (b *board) longest() time.Duration {
+// Current is the turn that the loop is in, 0 between them.
+func (b *board) Current() uint64 { return b.turn.Load() }
+
+// Longest is the longest of the last 256 steps, 0 if there were none.
+func (b *board) Longest() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Max(b.ring[:])

@@ -40,6 +40,7 @@ type telemetry struct {
 	LastStep float64       `json:"last_step_age_seconds"`
 	Emitter  *emitterState `json:"emitter,omitempty"`
 	GPU      *gpuState     `json:"gpu,omitempty"`
+	Untold   string        `json:"gpu_untold,omitempty"` // why the GPU tells nothing, or of its memory alone
 }
 
 // gpuState is what the GPU told last. What it does not tell is left out.
@@ -57,7 +58,7 @@ type gpuState struct {
 	Used        *int64   `json:"memory_used_bytes,omitempty"`
 	Total       *int64   `json:"memory_total_bytes,omitempty"`
 	Source      string   `json:"memory_source,omitempty"` // nvml; meminfo: the memory is the machine's, which the GPU shares
-	Throttled   []string `json:"throttled"`               // why its clocks are kept down, in words
+	Throttled   []string `json:"throttled,omitzero"`      // why its clocks are kept down, in words; empty: they are not
 }
 
 func gpuOf(g host.GPU, now time.Time) *gpuState {
@@ -69,7 +70,7 @@ func gpuOf(g host.GPU, now time.Time) *gpuState {
 	}
 	s := &gpuState{ID: g.ID, Name: g.Name, Age: max(0, now.Sub(g.At).Seconds()), Utilisation: number(g.Utilisation), MemoryBusy: number(g.MemoryBusy),
 		Power: number(g.Power), PowerLimit: number(g.PowerLimit), SMClock: number(g.SMClock), MemoryClock: number(g.MemoryClock),
-		Temperature: number(g.Temperature), Throttled: append([]string{}, g.Throttled...)}
+		Temperature: number(g.Temperature), Throttled: g.Throttled}
 	if g.Total > 0 {
 		s.Used, s.Total, s.Source = &g.Used, &g.Total, "nvml"
 		if g.Unified {
@@ -107,6 +108,9 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 		if g, ok := s.o.GPU(); ok {
 			t.GPU = gpuOf(g, now)
 		}
+	}
+	if s.o.GPUUntold != nil {
+		t.Untold = s.o.GPUUntold()
 	}
 	word, code := "ok", http.StatusOK
 	if !st.Alive {

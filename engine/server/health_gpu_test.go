@@ -24,6 +24,12 @@ func TestGPUOfHealth(t *testing.T) {
 	g = host.UnknownGPU("", "x")
 	g.At, g.Utilisation, g.Used, g.Total = at, 0, 0, 5
 	b, _ = json.Marshal(gpuOf(g, at))
+	if want := `{"id":"","name":"x","age_seconds":0,"utilization":0,"memory_used_bytes":0,"memory_total_bytes":5,"memory_source":"nvml"}`; string(b) != want {
+		t.Errorf("got  %s\nwant %s", b, want)
+	}
+	// That nothing keeps the clocks down is something else than that nothing is told.
+	g.Throttled = []string{}
+	b, _ = json.Marshal(gpuOf(g, at))
 	if want := `{"id":"","name":"x","age_seconds":0,"utilization":0,"memory_used_bytes":0,"memory_total_bytes":5,"memory_source":"nvml","throttled":[]}`; string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}

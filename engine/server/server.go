@@ -36,6 +36,8 @@ type Options struct {
 	Traces    bool          // the emitter sends traces: times of tokens are kept for it
 	// GPU is what the GPU told last, for /health; nil: there is none.
 	GPU func() (host.GPU, bool)
+	// GPUUntold is why the GPU tells nothing, or of its memory alone; empty: it does. May be nil.
+	GPUUntold func() string
 
 	Model     string        // its name; "" is the engine's
 	Key       string        // what a request must carry as Authorization: Bearer; "" is none

@@ -65,7 +65,9 @@ type EngineFigures struct {
 	Tokens           measure.Num // generated for requests that have ended
 	Rate             measure.Num // generated a second, now
 	StepP50, StepP90 measure.Num // seconds
+	Device           string      // that it computes on; empty: not told yet
 	GPU              *GPUFigures // nil: it computes on no GPU, or nothing is known of it
+	GPUUntold        string      // why its GPU tells nothing, or of its memory alone; empty: it does, or there is none
 }
 
 // EngineFailure is why the engine ended although nobody asked it to.
@@ -96,9 +98,13 @@ type ModelFacts struct {
 	MaxContext   int // that the model was made for
 	Device       string
 
-	// Context and Lanes are what the engine would take, the bytes of memory follow from them.
+	// Context and Lanes are what the engine would take, the bytes of memory follow from them. Scratch
+	// is an estimate on the processor; a GPU has Choice and Own besides, and then Scratch is exact.
 	Context, Lanes              int
 	Weights, KV, State, Scratch int64
+	Choice                      int64 // of tokens
+	Own                         int64 // of the GPU: kernels' scratch and operands, and weights on their way
+	Estimate                    bool  // Scratch is one
 	Need, Available             int64
 	Problem                     string // why it cannot be started so, apart from memory: a context it was not made for
 }

@@ -12,7 +12,7 @@ type GPUFigures struct {
 	Temperature          measure.Num // °C
 	Used, Total          measure.Num // bytes of memory
 	Unified              bool        // the memory is the machine's, which the GPU shares
-	Throttled            []string    // what keeps its clocks down, in words
+	Throttled            []string    // what keeps its clocks down, in words; nil: it does not tell, empty: nothing does
 }
 
 // ProbeChoice is what can be probed.

@@ -342,7 +342,11 @@ func (g *Page) showFacts() {
 	if f.Path != "" {
 		text, ink := verdict(f)
 		if g.status.Running() && g.status.Config.Model == f.Path && f.Problem == "" {
-			text, ink = "It is in use now, and takes about "+bytes(f.Need)+" of memory.", look.Muted
+			device := g.status.Figures.Device
+			if device == "" {
+				device = f.Device
+			}
+			text, ink = inUse(f, device), look.Muted
 		}
 		g.fit.SetIn(text, ink)
 		if f.Problem == "" {
@@ -453,7 +457,7 @@ func (g *Page) show(s console.EngineStatus, lines []console.LogLine) {
 	moved = g.failure.show(s) || moved
 	moved = g.gauges.show(s) || moved
 	moved = g.gpu.show(s) || moved
-	if was.State != s.State || was.Config != s.Config {
+	if was.State != s.State || was.Config != s.Config || was.Figures.Device != s.Figures.Device {
 		g.showFacts()
 		g.update()
 	}

@@ -13,7 +13,7 @@ import (
 
 // gpuGauges are what the GPU tells while the engine serves.
 type gpuGauges struct {
-	view                             *fyne.Container
+	view, tiles                      *fyne.Container
 	name                             *look.Text
 	busy, power, clock, heat, memory *look.Tile
 	slow                             *look.Paragraph
@@ -24,15 +24,21 @@ func (t *gpuGauges) build() {
 	t.busy, t.power, t.clock, t.heat, t.memory = tile("GPU busy"), tile("Power"), tile("SM clock"), tile("Temperature"), tile("GPU memory")
 	t.name = look.NewText("").Sized(look.Small).In(look.Muted).Fixed(fieldWidth)
 	t.slow = look.NewParagraph("").AtMost(2)
-	t.view = look.Rows(look.Step, t.name, look.Flow(look.Gap, fieldWidth, t.busy, t.power, t.clock, t.heat, t.memory), t.slow)
+	t.tiles = look.Flow(look.Gap, fieldWidth, t.busy, t.power, t.clock, t.heat, t.memory)
+	t.view = look.Rows(look.Step, t.name, t.tiles, t.slow)
 	t.view.Hide()
 }
 
-// show writes what is known and tells whether it came or went.
+// show writes what is known, or why nothing is, and tells whether something came or went.
 func (t *gpuGauges) show(s console.EngineStatus) bool {
-	g := s.Figures.GPU
-	on := s.State == console.EngineReady && g != nil
-	if on {
+	g, untold := s.Figures.GPU, s.Figures.GPUUntold
+	on := s.State == console.EngineReady && (g != nil || untold != "")
+	moved := showIf(t.name, g != nil)
+	moved = showIf(t.tiles, g != nil) || moved
+	if on && g == nil {
+		t.slow.SetIn("Nothing is known of the GPU's state: "+untold+".", look.Muted)
+	}
+	if on && g != nil {
 		put := func(tile *look.Tile, v measure.Num, format string, scale float64, unit, note string) {
 			if !v.Ok() {
 				tile.Set("", "", "", note, look.Plain)
@@ -63,12 +69,16 @@ func (t *gpuGauges) show(s console.EngineStatus) bool {
 		} else {
 			t.memory.Set("", "", "", note, look.Plain)
 		}
-		text := "Nothing keeps the GPU's clocks down."
-		ink := look.Muted
-		if len(g.Throttled) > 0 {
+		text, ink := "Nothing keeps the GPU's clocks down.", look.Muted
+		switch {
+		case untold != "":
+			text = "Of the GPU's state only memory is known, which is the machine's: " + untold + "."
+		case len(g.Throttled) > 0:
 			text, ink = "The GPU's clocks are kept down: "+strings.Join(g.Throttled, ", ")+".", look.Amber
+		case g.Throttled == nil:
+			text = "Whether something keeps the GPU's clocks down is not told."
 		}
 		t.slow.SetIn(text, ink)
 	}
-	return showIf(t.view, on)
+	return showIf(t.view, on) || moved
 }

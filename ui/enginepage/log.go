@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fyne.io/fyne/v2"
+	"fyne.io/fyne/v2/container"
 	"fyne.io/fyne/v2/widget"
 
 	"velo/ui/console"
@@ -28,7 +29,9 @@ type logView struct {
 	shown  []console.LogLine // those that match
 	words  []string
 	paused bool
-	bottom float32 // how far it was scrolled when it last followed the end
+	away   bool    // the user has scrolled away from the end
+	at     float32 // how far it was scrolled when the program last put it there
+	bottom float32 // how far it could be scrolled then
 	copied func(text string)
 }
 
@@ -61,8 +64,41 @@ func (l *logView) build(copied func(string)) {
 	head := look.Fold(look.Gap, look.Line(look.Gap, look.NewText("Log").Bold(), l.count),
 		look.Line(look.Step, look.Sized(216, 0, l.filter), l.pause, look.Button("Copy log", l.copy)))
 	l.view = look.Frame(look.Inset(look.Step, 0, look.Step, 0, head), look.Inset(look.Half, 0, 0, 0, l.whole), nil,
-		look.Over(l.list, look.Inset(look.Half, 0, 0, 0, look.Rows(0, l.none))))
+		look.Over(container.New(following{l}, l.list), look.Inset(look.Half, 0, 0, 0, look.Rows(0, l.none))))
 	l.tell()
+}
+
+// following is the layout of the list: at the end of the log it stays there, whatever its height becomes.
+type following struct{ log *logView }
+
+func (f following) MinSize(o []fyne.CanvasObject) fyne.Size { return o[0].MinSize() }
+
+func (f following) Layout(o []fyne.CanvasObject, size fyne.Size) {
+	f.log.look()
+	o[0].Move(fyne.Position{})
+	o[0].Resize(size)
+	f.log.settle()
+}
+
+// look finds out where the user has scrolled to; before anything else moves the list.
+func (l *logView) look() {
+	if at := l.list.GetScrollOffset(); at != l.at {
+		l.away = at < l.bottom-1
+	}
+}
+
+// settle scrolls to the end, or stays where the user reads.
+func (l *logView) settle() {
+	if l.list.Size().Height <= 0 { // not laid out yet
+		return
+	}
+	was := l.list.GetScrollOffset()
+	l.list.ScrollToBottom()
+	l.bottom = l.list.GetScrollOffset()
+	if l.away || l.paused {
+		l.list.ScrollToOffset(min(was, l.bottom))
+	}
+	l.at = l.list.GetScrollOffset()
 }
 
 func (l *logView) hideWhole() {
@@ -140,18 +176,15 @@ func (l *logView) search() {
 	}
 	l.list.UnselectAll()
 	l.hideWhole()
-	l.bottom = 0
+	l.at, l.away = l.list.GetScrollOffset(), false
 	l.refresh()
 }
 
 // refresh shows the lines, and the end of them unless the user has scrolled away from it.
 func (l *logView) refresh() {
-	follow := !l.paused && l.list.GetScrollOffset() >= l.bottom-1
+	l.look()
 	l.list.Refresh()
-	if follow {
-		l.list.ScrollToBottom()
-		l.bottom = l.list.GetScrollOffset()
-	}
+	l.settle()
 	l.tell()
 }
 

@@ -109,7 +109,11 @@ func (p *probePanel) start() {
 	p.run.Hide()
 	p.stop.Show()
 	p.advice.Hide()
-	p.state.SetIn("Probing: "+p.current+". This takes some seconds; what is shown below is from before.", look.Muted)
+	text := "Probing: " + p.current + ". This takes some seconds"
+	if p.result.Visible() {
+		text += "; what is shown below is from before"
+	}
+	p.state.SetIn(text+".", look.Muted)
 	showIf(p.state, true)
 	p.settle()
 	p.page.Thread.Work(func() func() {
@@ -155,6 +159,9 @@ func (p *probePanel) done(r console.ProbeReport, err error) {
 	}
 	text := fmt.Sprintf("Measured at %s in %.1f s.", time.Now().Format("15:04"), r.Duration)
 	ink := look.Muted
+	if r.Model != "" && len(r.Steps) == 0 {
+		text, ink = text+" No step of "+r.Model+" was measured: the time was over before.", look.Amber
+	}
 	if p.page.status.Running() {
 		text, ink = text+" "+probeBusy, look.Amber
 	}
@@ -190,12 +197,23 @@ func (p *probePanel) done(r console.ProbeReport, err error) {
 		p.costs = s.Costs
 		p.step.Set(fmt.Sprintf("%s, a decode step of %s with %s behind: %s on the GPU, %s for the host, %.1f tok/s.",
 			r.Model, plural(s.Rows, "row"), plural(s.Context, "position"), micros(s.Graph), micros(s.Step), s.Rate))
-		between := "from one to the next " + micros(s.Between)
-		if s.Between < 0 {
-			between = "of which they overlap in the step"
+		kernels := "all kernels by themselves " + micros(s.Kernels)
+		left := 0
+		for i := range s.Costs {
+			if s.Costs[i].Time <= 0 {
+				left++
+			}
 		}
-		p.gap.SetIn(fmt.Sprintf("Roofline: %.2f GB read once take %s, so the step runs at %.0f %% of it. Gap: %s (all kernels by themselves %s, %s).",
-			float64(s.Bytes)/1e9, micros(s.Roofline), 100*s.Share, micros(s.Gap), micros(s.Kernels), between), look.Muted)
+		switch {
+		case left > 0:
+			kernels = fmt.Sprintf("kernels by themselves %s, but for %d of %s: the time was over", micros(s.Kernels), left, plural(len(s.Costs), "kind"))
+		case s.Between < 0:
+			kernels += ", of which they overlap in the step"
+		default:
+			kernels += ", from one to the next " + micros(s.Between)
+		}
+		p.gap.SetIn(fmt.Sprintf("Roofline: %.2f GB read once take %s, so the step runs at %.0f %% of it. Gap: %s (%s).",
+			float64(s.Bytes)/1e9, micros(s.Roofline), 100*s.Share, micros(s.Gap), kernels), look.Muted)
 	}
 	p.table.SetRows(len(p.costs), p.cell)
 	p.result.Show()

@@ -156,7 +156,30 @@ func arithmetic(f console.ModelFacts) string {
 	if f.State > 0 {
 		text += " + recurrent states " + bytes(f.State)
 	}
-	return text + fmt.Sprintf(" + scratch %s (estimate) = %s.", bytes(f.Scratch), bytes(f.Need))
+	text += " + scratch " + bytes(f.Scratch)
+	if f.Estimate {
+		text += " (estimate)"
+	}
+	if f.Choice > 0 {
+		text += " + choice of tokens " + bytes(f.Choice)
+	}
+	if f.Own > 0 {
+		text += " + the GPU's own " + bytes(f.Own)
+	}
+	return text + fmt.Sprintf(" = %s.", bytes(f.Need))
+}
+
+// inUse says what a model that the engine runs takes, and where.
+func inUse(f console.ModelFacts, device string) string {
+	text := "It is in use now"
+	if device != "" {
+		text += " on " + device
+	}
+	text += ", and takes "
+	if f.Estimate {
+		text += "about "
+	}
+	return text + bytes(f.Need) + " of memory."
 }
 
 // sentence begins with a capital and ends with a full stop.

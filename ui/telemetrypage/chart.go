@@ -85,7 +85,7 @@ func (d *history) draw(img *image.RGBA, scale float64, p look.Palette, c curve) 
 			d.below.Reach(-v)
 		}
 	}
-	left, right, top, bottom := d.px(56), d.px(72), d.px(24), d.px(24)
+	left, right, top, bottom := d.px(56), max(d.px(72), d.digits.Width(c.label)+d.px(16)), d.px(24), d.px(24)
 	if c.bare {
 		left, right, top, bottom = 0, 0, d.px(2), d.px(2)
 	}

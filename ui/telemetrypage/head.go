@@ -59,7 +59,7 @@ func (h *head) build(g *Page) {
 	h.clear = look.Button("Clear", g.Clear)
 	h.record = look.Button("Record all", h.recordAll)
 	h.wanted, h.listening = newFact("Wanted", 48), newFact("Listening on", 272)
-	h.data, h.status = newFact("Last data", 160), newFact("Last status", 136)
+	h.data, h.status = newFact("Last data", 176), newFact("Last status", 136)
 	h.dropped, h.kept = newFact("Not taken", 264), newFact("Kept in memory", 128)
 	h.problem.build(g)
 	h.recordingText = look.NewText("").Fixed(200)
@@ -109,7 +109,7 @@ func (h *head) show(s *console.TelemetrySnapshot) {
 
 	c := st.Counters
 	if st.Data {
-		h.data.set(ago(st.LastData), many(c.Logs)+" records, "+many(c.Points)+" points, "+many(c.Spans)+" spans", look.Plain)
+		h.data.set(ago(st.LastData), came(c.Logs, c.Points, c.Spans), look.Plain)
 	} else {
 		h.data.set("never", "", look.Plain)
 	}

@@ -117,7 +117,7 @@ func (v *metrics) prepare(s *console.TelemetrySnapshot, p look.Palette) func() {
 			if title != "" {
 				title = strings.ToUpper(title[:1]) + title[1:]
 			}
-			v.line.draw(img, scale, p, curve{of: id(l), title: title, unit: unit, points: l.Points, factor: factor, now: s.At, label: plain(float64(l.Value) * factor)})
+			v.line.draw(img, scale, p, curve{of: id(l) + unit, title: title, unit: unit, points: l.Points, factor: factor, now: s.At, label: plain(float64(l.Value) * factor)})
 			turn = true
 		}
 	}
@@ -145,8 +145,17 @@ func nonempty(list ...string) []string {
 	return out
 }
 
-// unitOf is the unit that a line is drawn in, and the factor into it: that of the metric, a second where
-// it is a rate, and milliseconds for seconds below one.
+// larger are the units for large values of a unit, the largest first.
+var larger = map[string][]struct {
+	unit string
+	of   float64
+}{
+	"B":  {{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}},
+	"Hz": {{"GHz", 1e9}, {"MHz", 1e6}, {"kHz", 1e3}},
+}
+
+// unitOf is the unit that a line is drawn in, and the factor into it: that of the metric, as people write it
+// and as large as its value now, a second where it is a rate, and milliseconds for seconds below one.
 func unitOf(l *series.Line) (unit string, factor float64) {
 	unit, factor = strings.Trim(l.Unit, "{}"), 1
 	switch {
@@ -154,6 +163,16 @@ func unitOf(l *series.Line) (unit string, factor float64) {
 		unit = ""
 	case unit == "s" && l.Plotted != "rate per second":
 		unit, factor = "ms", 1e3
+	case unit == "By":
+		unit = "B"
+	case unit == "Cel":
+		unit = "°C"
+	}
+	for _, u := range larger[unit] {
+		if l.Value.Ok() && math.Abs(float64(l.Value)) >= u.of {
+			unit, factor = u.unit, 1/u.of
+			break
+		}
 	}
 	if l.Plotted == "rate per second" {
 		unit = strings.TrimSpace(unit) + "/s"

@@ -168,6 +168,23 @@ func many(n uint64) string {
 	return strconv.FormatFloat(float64(n)/1e6, 'f', 2, 64) + " M"
 }
 
+// came counts what was received; of what never came nothing is said.
+func came(records, points, spans uint64) string {
+	var parts []string
+	for _, p := range []struct {
+		n    uint64
+		noun string
+	}{{records, "record"}, {points, "point"}, {spans, "span"}} {
+		switch {
+		case p.n == 1:
+			parts = append(parts, "1 "+p.noun)
+		case p.n > 0:
+			parts = append(parts, many(p.n)+" "+p.noun+"s")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 func plural[T int | int64 | uint64](n T, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -304,7 +304,7 @@ func (e *engine) gauges() []Gauge {
 	add(KVUse, "fraction", "of the KV cache", first(e.mean(kvUse, value), ratio(e.sum(kvUsed, value), e.sum(kvTotal, value))), server, kvUse, kvUsed)
 	hits := e.sum(cacheHits, rateOf)
 	asked := first(e.sum(cacheAsked, rateOf), plus(hits, e.sum(cacheMisses, rateOf)), e.sum(prompt, rateOf))
-	add(CacheHits, "fraction", "cached prompt tokens over prompt tokens, in the last interval", first(ratio(hits, asked), e.mean(cacheRate, value)), server, cacheHits, cacheRate)
+	add(CacheHits, "fraction", "cached over prompt tokens, in the last interval", first(ratio(hits, asked), e.mean(cacheRate, value)), server, cacheHits, cacheRate)
 	taken, drawn := e.sum(accepted, rateOf), e.sum(drafted, rateOf)
 	add(Acceptance, "fraction", "accepted over drafted tokens, in the last interval", first(ratio(taken, drawn), e.mean(acceptRate, value)), server, drafted, acceptRate)
 	length := ratio(taken, e.sum(rounds, rateOf)) + 1
