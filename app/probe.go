@@ -253,7 +253,7 @@ func printStep(w io.Writer, s *probe.Step, estimate string) {
 	line("graph", "%9.1f µs on the device: %.0f %% of the roofline's rate, a gap of %.1f µs", s.Graph, 100*s.Share, s.Gap)
 	left := ""
 	if n := s.Unmeasured(); n > 0 {
-		left = fmt.Sprintf(", but for %d of %s: the time was over, --seconds gives more", n, amount(len(s.Costs), "kind"))
+		left = fmt.Sprintf(", but for %d of %s, too short to be measured or after the time was over", n, amount(len(s.Costs), "kind"))
 	}
 	line("kernels", "%9.1f µs, each kind by itself%s", s.Kernels, left)
 	switch {

@@ -83,7 +83,7 @@ func TestPrintProbe(t *testing.T) {
 		"late                               2       –        –       –                  –            –                   –\n",
 		"roofline              3437.2 µs: 14.80 GB once at the measured bandwidth\n",
 		"graph                 6990.7 µs on the device: 49 % of the roofline's rate, a gap of 3553.5 µs\n",
-		"kernels               6392.7 µs, each kind by itself, but for 1 of 3 kinds: the time was over, --seconds gives more\n",
+		"kernels               6392.7 µs, each kind by itself, but for 1 of 3 kinds, too short to be measured or after the time was over\n",
 		"not measured       a decode step of 8 rows: the time was over, --seconds gives more\n",
 		"on gb10              63793.1 µs at least (estimate: the same bytes at 232 GB/s)\n", "took 0.9 s\n",
 	} {

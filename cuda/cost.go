@@ -22,7 +22,7 @@ type Cost struct {
 	Shape    string        // of what it works on
 	Launches int           // in the step
 	Bytes    int64         // that all of them must move at least, each value once; 0: not counted
-	Time     time.Duration // of all of them, as a graph of their own; 0: there was no time left to measure it
+	Time     time.Duration // of all of them, as a graph of their own; 0: there was no time left to measure it, or it is too short for that
 }
 
 // StepCost is what a step takes on the device.

@@ -163,7 +163,7 @@ func TestProbe(t *testing.T) {
 	late := &f.engine.report.Steps[0]
 	late.Costs[5].Time, late.Costs[5].Each, late.Between = 0, 0, 0
 	g.press("Probe")
-	g.mustSay("(kernels by themselves 6392.7 µs, but for 1 of 6 kinds: the time was over).")
+	g.mustSay("(kernels by themselves 6392.7 µs, but for 1 of 6 kinds, too short to be measured or after the time was over).")
 	f.engine.report.Steps = nil
 	g.press("Probe")
 	g.mustSay("No step of qwen3.6-27b:nvfp4 was measured: the time was over before.", "4.31 TB/s")

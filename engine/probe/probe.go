@@ -254,7 +254,8 @@ func probeStep(b backend.Prober, m *model.Model, n, behind int, end time.Time) (
 	return s, nil
 }
 
-// Unmeasured is how many kinds of launches there was no time for.
+// Unmeasured is how many kinds of launches have no time: there was none left to measure them, or they take less than
+// emptying the cache before them varies by.
 func (s *Step) Unmeasured() (n int) {
 	for i := range s.Costs {
 		if s.Costs[i].Time <= 0 {

@@ -206,7 +206,7 @@ func (p *probePanel) done(r console.ProbeReport, err error) {
 		}
 		switch {
 		case left > 0:
-			kernels = fmt.Sprintf("kernels by themselves %s, but for %d of %s: the time was over", micros(s.Kernels), left, plural(len(s.Costs), "kind"))
+			kernels = fmt.Sprintf("kernels by themselves %s, but for %d of %s, too short to be measured or after the time was over", micros(s.Kernels), left, plural(len(s.Costs), "kind"))
 		case s.Between < 0:
 			kernels += ", of which they overlap in the step"
 		default:
